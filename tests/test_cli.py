@@ -2,7 +2,9 @@
 
 import os
 import re
+import socket
 import subprocess
+import time
 
 import pytest
 
@@ -137,6 +139,21 @@ def test_vpps_own_client_finds_the_router(lab, in_run_of_its_own):
     assert serves(first)
     first.stop()
     assert not serves(first) and not serves(second)
+
+
+def test_a_client_that_leaves_is_no_news(lab):
+    """Neither a client that is done nor one that leaves before or within its answer is logged, at any level."""
+    router = lab.router(extra="logging { default-syslog-log-level debug }\n")
+    router.batch("".join(f"create null interface name n{at}\n" for at in range(200)))
+    before = router.log()
+    for words, seconds in (("show version", 0.2), ("show interface", 0), ("show interface", 0.05), ("", 0)):
+        for _ in range(5):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(str(router.socket))
+                client.sendall(words.encode() + b"\n")
+                time.sleep(seconds)
+    run(QUIVER, "cli", "-s", router.socket, "show", "version")
+    assert "connection" not in router.log()[len(before):].lower()
 
 
 def test_many_clients_at_once_are_served(lab):

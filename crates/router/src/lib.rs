@@ -83,7 +83,7 @@ use tables::object::ObjectsFull;
 use tables::{Fib4, Fib6, Objects};
 use wire::{MacAddress, Prefix, Prefix4};
 
-/// Retired objects that are freed before others are answered.
+/// Retired objects that are freed before other clients are answered.
 const COLLECTED: usize = 16_384;
 /// How often retired objects are looked after while there are any.
 const RECLAIM_INTERVAL: Duration = Duration::from_millis(20);

@@ -1,5 +1,5 @@
-//! What VPP has and this version lacks: the first words of such commands, and options of commands that are here.
-//! Whoever types one is told so, with what to use instead where there is something, and not that the word is unknown.
+//! What VPP has and this version lacks: the first words of such commands, and options of commands that are here. The
+//! answer to such a line says so and names a replacement if there is one. It does not say that the word is unknown.
 
 use crate::Router;
 use command::{Becomes, CommandSet};

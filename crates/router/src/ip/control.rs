@@ -231,7 +231,7 @@ impl Ip {
         self.dependents.of_interface(interface).collect::<Vec<_>>().into_iter()
     }
 
-    /// The first of those behind one.
+    /// A part of [`Ip::lists_by`]: the first lists after `behind`.
     pub(crate) fn some_lists_by(&self, interface: InterfaceIndex, behind: Option<ListId>) -> BTreeSet<ListId> {
         self.dependents.some_of_interface(interface, behind, PART)
     }
@@ -335,7 +335,8 @@ impl Ip {
     }
 
     /// Fits memory to the routes that there are. What holds nothing any more goes back when no route has gone for a
-    /// while: those of a neighbour that restarts come back. Whether that time has come: others then do the same.
+    /// while: those of a neighbour that restarts come back. Returns whether memory was given back; the caller then does
+    /// the same for its own tables.
     pub(crate) fn fit_memory(&mut self, now: Instant) -> bool {
         let Ip { tables, lists, several, labels, adjacencies, objects, .. } = self;
         for table in tables.all_mut() {

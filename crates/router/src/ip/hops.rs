@@ -70,8 +70,8 @@ impl Dependents {
         self.by_hop.range(range).flat_map(|(_, state)| state.lists.iter().copied())
     }
 
-    /// Some of [`Dependents::of_hops_in`]: those of the first hops behind one, `most` of them. The last of these comes
-    /// along when there may be more.
+    /// A part of [`Dependents::of_hops_in`]: the lists of the first `most` hops after `behind`. Also the last of these
+    /// hops, when there may be more.
     pub fn some_of_hops_in(&self, prefix: Prefix, behind: Option<Hop>, most: usize) -> (BTreeSet<ListId>, Option<Hop>) {
         let from = behind.map_or(Bound::Included((prefix.first(), TableIndex(0))), Bound::Excluded);
         let range = (from, Bound::Included((prefix.last(), TableIndex(u16::MAX))));
@@ -110,7 +110,7 @@ impl Dependents {
         self.by_interface.get(&interface).into_iter().flatten().copied()
     }
 
-    /// The first of those behind one, `most` of them.
+    /// A part of [`Dependents::of_interface`]: the first `most` lists after `behind`.
     pub fn some_of_interface(&self, index: InterfaceIndex, behind: Option<ListId>, most: usize) -> BTreeSet<ListId> {
         let Some(lists) = self.by_interface.get(&index) else { return BTreeSet::new() };
         let from = behind.map_or(Bound::Unbounded, Bound::Excluded);

@@ -780,7 +780,7 @@ impl Router {
         self.paint();
     }
 
-    /// Looks again at the lists with next hops in a network, some at a time.
+    /// Resolves the lists with next hops in a network again, part by part.
     pub(super) fn refresh_hops_in(&mut self, network: Prefix) {
         let mut behind = None;
         loop {
@@ -793,7 +793,7 @@ impl Router {
         }
     }
 
-    /// Looks again at the lists that name an interface, some at a time: at those that `which` takes of each part.
+    /// Resolves the lists that name an interface again, part by part. `which` removes the lists to skip from each part.
     fn refresh_by(&mut self, index: InterfaceIndex, mut which: impl FnMut(&Router, &mut BTreeSet<ListId>)) {
         let mut behind = None;
         loop {

@@ -171,7 +171,7 @@ impl Slots {
         while !others.take_all(self) {
             let buckets = others.slots.len() / WAYS;
             if buckets >= MAX_BUCKETS {
-                break; // who found no place is unknown to workers until it is set again
+                break; // an entry without a place is unknown to workers until it is set again
             }
             others = Slots::new(buckets * 2);
         }
@@ -297,8 +297,8 @@ impl Table {
         self.slots.find(key_of(key)).map_or(0, |slot| slot.heard.load(Ordering::Relaxed))
     }
 
-    /// What makes a larger table when this one is soon full: work for another thread, which takes long when there are
-    /// many. [`Table::adopt`] takes what it makes. What is set in between would be lost.
+    /// The work that makes a larger table, when this one is soon full. With many neighbours it takes long: another thread
+    /// can do it. Give its result to [`Table::adopt`]; entries that are set in between are lost.
     pub fn larger(&self) -> Option<impl FnOnce() -> Slots + Send + use<>> {
         let slots = self.slots.slots.len();
         let is_due = self.used >= slots / 8 * 3 && slots / WAYS < MAX_BUCKETS;
@@ -306,6 +306,7 @@ impl Table {
         is_due.then_some(move || old.moved_to(slots / WAYS * 2))
     }
 
+    /// Replaces the table.
     pub fn adopt(&mut self, slots: Slots) {
         self.slots = Arc::new(slots);
         self.shared.0.publish(self.slots.clone());

@@ -3,6 +3,7 @@
 use crate::bed::{Bed, Port};
 use crate::commands::{Running, set_up, wait_for_stream};
 use crate::packet::Packet;
+use crate::packet6::Packet6;
 use drivers::{Device, Link, Receive, ReceiveCounts, Speed, Transmit, TxOffloads};
 use graph::{Behaviour, Buffers, Context, EdgeSpec, NodeSpec, Severity, Source, Vector, Wake, edge};
 use serde_json::{Value, json};
@@ -384,6 +385,26 @@ fn errors_are_shown_by_worker_and_clear_takes_one_interface() {
     assert_eq!((drops(&mut bed, "e0"), drops(&mut bed, "e1")), (json!(0), json!(1)));
     bed.command("clear interfaces").unwrap();
     assert_eq!(drops(&mut bed, "e1"), json!(0));
+}
+
+/// A router for IPv4 only hears IPv6 hosts on each of its links: that is nothing to act on.
+#[test]
+fn errors_to_act_on_are_listed_first() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    let host = MacAddress([2, 0, 0, 0, 0, 9]);
+    let plain = Packet::udp("10.0.0.2", "10.0.1.2", b"x");
+    let mut broken = plain.frame(e0.mac, host);
+    broken[14] = 0x55;
+    e0.receive(broken);
+    e0.receive(plain.frame(MacAddress([2, 0, 0, 0, 0, 8]), host));
+    e0.receive(Packet6::udp("2001:db8::2", "2001:db8::1", b"x").frame(e0.mac, host));
+    bed.run();
+    let shown = bed.json("show errors");
+    let text = |error: &Value, of: &str| error[of].as_str().unwrap().to_string();
+    let listed = shown["errors"].as_array().unwrap().iter();
+    let listed: Vec<(String, String)> = listed.map(|error| (text(error, "reason"), text(error, "severity"))).collect();
+    let expected = [("ip4 version != 4", "warn"), ("l3 mac mismatch", "info"), ("ip6 not enabled", "info")];
+    assert_eq!(listed, expected.map(|(reason, severity)| (reason.to_string(), severity.to_string())));
 }
 
 #[test]

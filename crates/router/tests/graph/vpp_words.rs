@@ -536,7 +536,7 @@ fn a_word_before_name_is_no_device() {
 #[test]
 fn words_of_a_spelling_are_no_names() {
     let commands = quiver_router::commands();
-    let which_of = |line: &str| commands.parse(line).unwrap().args.optional_text("which").map(str::to_string);
+    let which_of = |line: &str| commands.parse(line).unwrap().args.optional_text("interface").map(str::to_string);
     assert_eq!(which_of("show adj nbr"), None);
     assert_eq!(which_of("show adj nbr e0").as_deref(), Some("e0"));
     assert_eq!(which_of("show adj e0").as_deref(), Some("e0"));
