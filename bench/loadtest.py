@@ -79,7 +79,8 @@ def rates():
 def pacing():
     found = {}
     print(
-        f"\n{'Pacing, 5 s each':<20}{'rate is wrong by, %':>24}{'left out, %':>24}{'late, us: p50':>16}{'p99':>9}{'p99.9':>9}"
+        f"\n{'Pacing, 5 s each':<20}{'rate is wrong by, %':>24}{'left out, %':>24}"
+        f"{'late, us: p50':>16}{'p99':>9}{'p99.9':>9}"
     )
     for rate in PACES:
         reports = [run("--dut", "null", "-p", "bench", rate=rate, seconds=5) for _ in range(3)]
@@ -95,7 +96,8 @@ def pacing():
         }
         found[rate] = {"wrong_percent": wrong, "left_out_percent": out, "late_us": late}
         print(
-            f"{rate:<20}{text(wrong, 4):>24}{text(out, 3):>24}{late['p50']:>16.2f}{late['p99']:>9.2f}{late['p99_9']:>9.2f}"
+            f"{rate:<20}{text(wrong, 4):>24}{text(out, 3):>24}"
+            f"{late['p50']:>16.2f}{late['p99']:>9.2f}{late['p99_9']:>9.2f}"
         )
     return found
 

@@ -108,7 +108,8 @@ def second_quiver(directory):
     )
     (directory / "startup.conf").write_text(
         f"unix "
-        f"{{\n  nodaemon\n  cli-listen {directory}/cli.sock\n  log {directory}/quiver.log\n  exec {directory}/commands\n}}\n"
+        f"{{\n  nodaemon\n  cli-listen {directory}/cli.sock\n  log {directory}/quiver.log\n"
+        f"  exec {directory}/commands\n}}\n"
         "cpu { workers 1 corelist-workers 0 }\n"
     )
     return [BINARY, "run", "--config", directory / "startup.conf"]

@@ -5,19 +5,26 @@
 set -eu
 
 into=$1
-package=$(apt-cache depends linux-image-cloud-amd64 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1)
+kernel_package() {
+    apt-cache depends linux-image-cloud-amd64 2>/dev/null |
+        sed -n 's/^ *Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1
+}
+download() {
+    apt-get download -qq -o APT::Sandbox::User=root "$package"
+}
+package=$(kernel_package)
 if [ -z "$package" ]; then
     apt-get update -qq
-    package=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/^ *Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1)
+    package=$(kernel_package)
 fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
-apt-get download -qq -o APT::Sandbox::User=root "$package" || { apt-get update -qq && apt-get download -qq -o APT::Sandbox::User=root "$package"; }
+download || { apt-get update -qq && download; }
 dpkg -x ./*.deb unpacked
 mkdir -p "$into/modules"
-for module in virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci failover net_failover virtio_net \
-    llc stp garp mrp 8021q; do
+for module in virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci failover net_failover \
+    virtio_net llc stp garp mrp 8021q; do
     find unpacked/lib/modules -name "$module.ko" -exec cp {} "$into/modules/" \;
 done
 # Last, for its presence says that all is there.

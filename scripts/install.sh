@@ -126,7 +126,8 @@ config "*)
 
 # Goes through the manifest backwards: what lies in a directory before the directory.
 do_uninstall() {
-    [ -e "$DESTDIR$manifest" ] || { say "nothing is installed under $DESTDIR$PREFIX (no $DESTDIR$manifest)" >&2; exit 1; }
+    [ -e "$DESTDIR$manifest" ] ||
+        { say "nothing is installed under $DESTDIR$PREFIX (no $DESTDIR$manifest)" >&2; exit 1; }
     lines=$(tac "$DESTDIR$manifest")
     rm -f "$DESTDIR$manifest"
     # Files first, then directories from the deepest to the first.

@@ -32,7 +32,8 @@ step() {
 }
 
 count_cargo() {
-    read -r p f s < <(awk '/^test result: / { p += $4; f += $6; s += $8 } END { print p + 0, f + 0, s + 0 }' "$out/$1.log")
+    local sums='/^test result: / { p += $4; f += $6; s += $8 } END { print p + 0, f + 0, s + 0 }'
+    read -r p f s < <(awk "$sums" "$out/$1.log")
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
@@ -44,7 +45,8 @@ crates() {
 # Every interleaving of readers and a writer.
 models() {
     export RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom
-    step models cargo test -p quiver-rcu -p quiver-graph -p quiver-tables --test models --release --locked || broken+=" models"
+    step models cargo test -p quiver-rcu -p quiver-graph -p quiver-tables --test models --release --locked ||
+        broken+=" models"
     unset RUSTFLAGS CARGO_TARGET_DIR
     count_cargo models
 }

@@ -12,8 +12,8 @@ import time
 
 
 class Liar:
-    """A slave by hand: memory, rings and messages as one likes. A ring each way of 16 slots, and 16 buffers of 2048 bytes
-    behind each."""
+    """A slave by hand, with any memory, rings and messages. One ring each way of 16 slots, each with 16 buffers of
+    2048 bytes."""
 
     HELLO, INIT, ADD_REGION, ADD_RING, CONNECT, CONNECTED, DISCONNECT = range(2, 9)
     RING = 128 + 16 * 16
@@ -69,8 +69,7 @@ class Liar:
 
 
 class Fiend:
-    """A peer with a short life and no sense of shame: it begins as it should, as slave or as master, and then, or before,
-    it does what it likes."""
+    """A hostile peer that lives for a short time. It begins as a slave or a master should, then does anything."""
 
     def __init__(self, chance, station):
         self.chance = chance

@@ -1,8 +1,8 @@
 """A second client of a router: it keeps a CLI connection of its own and asks all through a test.
 
-Whatever a test does, somebody else wants to know something meanwhile. `SecondClient` asks `show version` several times a
-second and keeps the longest wait for an answer. `check` fails when nothing was answered at all, or when an answer took
-longer than any work of the control thread may (docs/decisions/031-a-second-client.md).
+Other clients ask while a test runs. `SecondClient` asks `show version` several times a second and keeps the longest
+wait for an answer. `check` fails when nothing was answered at all, or when an answer took longer
+than any work of the control thread may (docs/decisions/031-a-second-client.md).
 """
 
 import contextlib

@@ -1,5 +1,4 @@
-"""AF_XDP: interfaces of the host that are taken past its network stack. What all drivers have in common is tested with each
-of them elsewhere; here is what only this one has."""
+"""AF_XDP: interfaces of the host whose packets pass its network stack by. Other files test what all drivers share."""
 
 import os
 import pathlib

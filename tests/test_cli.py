@@ -153,7 +153,7 @@ def test_a_client_that_leaves_is_no_news(lab):
                 client.sendall(words.encode() + b"\n")
                 time.sleep(seconds)
     run(QUIVER, "cli", "-s", router.socket, "show", "version")
-    assert "connection" not in router.log()[len(before):].lower()
+    assert "connection" not in router.log()[len(before) :].lower()
 
 
 def test_many_clients_at_once_are_served(lab):
@@ -242,7 +242,8 @@ set ip arp e0 10.0.0.3 2:2:3:4:5:6
 ip table 8
 mpls table 0
 set interface ip source-check e0 loose
-packet-generator new { name s0 limit -1 size 64-64 node ip4-input data { UDP: 10.0.0.9 -> 172.16.23.1 UDP: 1 -> 2 hex 0xcafe } }
+packet-generator new { name s0 limit -1 size 64-64 node ip4-input data {
+  UDP: 10.0.0.9 -> 172.16.23.1 UDP: 1 -> 2 hex 0xcafe } }
 """
 
 

@@ -78,7 +78,7 @@ class BusyClient:
 
 
 def watched(router, command):
-    """Carries out a command; gives how often somebody else was answered meanwhile, and what 'show control' says of it."""
+    """Carries out a command. Returns the answers to another client meanwhile, and its line of 'show control'."""
     with BusyClient(router) as client:
         before = client.answers
         router.cli(command)

@@ -1,5 +1,6 @@
-"""Every named error, end and counter of IPv6, as `test_errors` has those of IPv4: how a packet from outside provokes it,
-and what goes out.
+"""Every named error, end and counter of IPv6: the packet from outside that provokes it, and what is sent.
+
+`test_errors` has those of IPv4.
 
     h1 (2001:db8:1::2) ---- e0 [ router ] e1 ---- h2 (2001:db8:2::2)
               2001:db8:1::1          2001:db8:2::1
@@ -54,8 +55,8 @@ NOT_FROM_OUTSIDE = {
     ("ip6-rewrite", "no room for the link header"): "buffers have room for the longest link header",
 }
 
-#: Rates and bounds, in the graph tests `floods_for_absent_neighbours_are_bounded` and `rates_bound_...`; pings in `test_router_ping`;
-#: what lasts a second only, in the graph tests of `ip6`.
+#: Rates and bounds are in the graph tests `floods_for_absent_neighbours_are_bounded` and `rates_bound_...`, pings in
+#: `test_router_ping`, counters that need a second to pass in the graph tests of `ip6`.
 IN_OTHER_TESTS = {
     # In test_mpls_errors.
     ("ip6-discover-neighbor", "next hop of a label did not answer"),
@@ -168,8 +169,8 @@ def echo(dst=US, data=DATA, **more):
 
 
 def fragment(number, offset, data, more=True, nh=58, dst=US, **other):
-    """A part of a datagram to the router. Each case takes a number of its own: a datagram that was discarded stays known
-    for a minute."""
+    """A fragment of a datagram to the router. Each case needs its own number: the router remembers a discarded
+    datagram for a minute."""
     return (
         ip6(dst, **other)
         / scapy.IPv6ExtHdrFragment(nh=nh, offset=offset // 8, m=int(more), id=number)

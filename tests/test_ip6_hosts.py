@@ -1,4 +1,4 @@
-"""What Linux hosts make of IPv6 routers: the hops that they show, the lengths that they learn, traffic, neighbours that go."""
+"""Linux hosts behind IPv6 routers: hops shown, path MTU learned, traffic, neighbours that disappear."""
 
 import os
 import re

@@ -216,13 +216,15 @@ description = "All sorts."
 [[stream]]
 name = "qinq"
 size = 100
-layers = [{ vlan = { id = 100 } }, { vlan = { id = 200, pcp = 5 } }, { ipv4 = { dscp = 46, ttl = 9 } }, { icmp = { id = 7 } }]
+layers = [{ vlan = { id = 100 } }, { vlan = { id = 200, pcp = 5 } }, { ipv4 = { dscp = 46, ttl = 9 } },
+    { icmp = { id = 7 } }]
 mode = { burst = { packets = 3 } }
 rate = "1kpps"
 [[stream]]
 name = "mpls6"
 size = 120
-layers = [{ mpls = { label = 1000, tc = 3 } }, { mpls = { label = 1001 } }, { ipv6 = {} }, { tcp = { flags = "SA", window = 77 } }]
+layers = [{ mpls = { label = 1000, tc = 3 } }, { mpls = { label = 1001 } }, { ipv6 = {} },
+    { tcp = { flags = "SA", window = 77 } }]
 vary = [{ field = "mpls[1].label", from = 1001, to = 1003 }]
 mode = { burst = { packets = 3 } }
 rate = "1kpps"

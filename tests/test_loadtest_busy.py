@@ -85,7 +85,8 @@ def test_that_all_came_that_was_sent_is_true_on_a_busy_machine_too():
 )
 def test_a_search_says_no_rate_of_a_starved_generator(tmp_path, device, speed, true):
     said, test = measured(
-        tmp_path, "search", "--dut", device, "-p", "bench", "--direction", "uni", "--speed", speed, "--trial", "0.5", "--duration-sum", "1", "--width", "5",
+        tmp_path, "search", "--dut", device, "-p", "bench", "--direction", "uni", "--speed", speed, "--trial", "0.5",
+        "--duration-sum", "1", "--width", "5",
         "--back-to-back", "2", "--recovery", "1",
     )  # fmt: skip
     assert "0 trials" not in said
@@ -102,7 +103,8 @@ def test_a_search_says_no_rate_of_a_starved_generator(tmp_path, device, speed, t
 
 def test_a_ramp_says_no_limit_that_is_the_machines(tmp_path):
     said, test = measured(
-        tmp_path, "ramp", "--dut", "reference:capacity=100kpps,queue=2000", "-p", "bench", "--speed", "400m", "--direction", "uni", "--interval", "0.2",
+        tmp_path, "ramp", "--dut", "reference:capacity=100kpps,queue=2000", "-p", "bench", "--speed", "400m",
+        "--direction", "uni", "--interval", "0.2",
         "-wd", "0.4", "-rd", "2", "-hd", "0.4",
     )  # fmt: skip
     if test["no_result"]:

@@ -333,8 +333,10 @@ def test_the_page_is_drawn_and_asks_nobody(report, tmp_path):
     assert "<script" not in text and "http://" not in text.replace("http://www.w3.org/2000/svg", "")
     log = tmp_path / "net.json"
     done = run(
-        "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-        "--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path}/profile", "--enable-logging=stderr", f"--log-net-log={log}",
+        "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path}/profile",
+        "--enable-logging=stderr", f"--log-net-log={log}",
         "--virtual-time-budget=2000", "--dump-dom", page.as_uri(),
     )  # fmt: skip
     assert "CONSOLE" not in done.stderr, done.stderr
@@ -487,7 +489,8 @@ def test_a_device_that_cannot_be_is_left_out_and_said(tmp_path):
 
 def test_one_core_is_saturated_step_by_step(tmp_path):
     done = run(
-        QUIVER, "loadtest", "saturate", "--dut", "quiver", "--rates", "1kpps,50kpps,max", "-d", "0.4", "--runtime", "--others", "100",
+        QUIVER, "loadtest", "saturate", "--dut", "quiver", "--rates", "1kpps,50kpps,max", "-d", "0.4", "--runtime",
+        "--others", "100",
         "--session", tmp_path / "session.json", "--html", tmp_path / "page.html",
     )  # fmt: skip
     (test,) = json.loads((tmp_path / "session.json").read_text())["tests"]
@@ -522,7 +525,8 @@ def test_one_core_is_saturated_step_by_step(tmp_path):
 
 def test_frames_of_many_sizes(tmp_path):
     done = run(
-        QUIVER, "loadtest", "sweep", "--dut", "reference:", "--sizes", "64,65,128,1518", "-d", "0.3", "--speed", "20m", "--others", "100",
+        QUIVER, "loadtest", "sweep", "--dut", "reference:", "--sizes", "64,65,128,1518", "-d", "0.3", "--speed", "20m",
+        "--others", "100",
         "--session", tmp_path / "session.json", "--html", tmp_path / "page.html",
     )  # fmt: skip
     (test,) = json.loads((tmp_path / "session.json").read_text())["tests"]
@@ -540,7 +544,8 @@ def test_frames_of_many_sizes(tmp_path):
 def search(tmp_path, *words, width=2):
     file = tmp_path / "session.json"
     done = run(
-        QUIVER, "loadtest", "search", "-p", "bench", "--direction", "uni", "--trial", "0.2", "--duration-sum", "0.6", "--width", width, "--drain", "0.05", "--others", "100",
+        QUIVER, "loadtest", "search", "-p", "bench", "--direction", "uni", "--trial", "0.2", "--duration-sum", "0.6",
+        "--width", width, "--drain", "0.05", "--others", "100",
         "--session", file, *words, timeout=200,
     )  # fmt: skip
     (test,) = json.loads(file.read_text())["tests"]

@@ -249,7 +249,8 @@ class Testpmd:
 
     def __init__(self, lab, role, filename, mode, queues=1, more="", memory="--no-huge", topology="loop"):
         require("dpdk-testpmd")
-        device = f"net_memif0,role={'server' if role == 'master' else 'client'},id=0,socket={filename},socket-abstract=no{more}"
+        side = "server" if role == "master" else "client"
+        device = f"net_memif0,role={side},id=0,socket={filename},socket-abstract=no{more}"
         command = [
             "stdbuf",
             "-oL",
@@ -358,7 +359,7 @@ def test_testpmd_answers_packets_of_all_lengths(lab, role, more):
 
 @pytest.fixture
 def hugepages():
-    """256 MiB of them, and as many again for routers and load testers of other tests, which take what is free when they begin."""
+    """256 MiB of them, and 512 MiB for routers and load testers of other tests, which take what is free."""
     place = pathlib.Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
     with huge_pages_to_oneself():
         # Those that somebody still has though they were given back are no longer ours to keep.
@@ -372,7 +373,7 @@ def hugepages():
 
 
 def test_testpmd_shares_its_own_buffers(lab, hugepages):
-    """Its packets lie in a second region, on huge pages, which are not sealed; it neither copies what it sends nor what comes."""
+    """Its packets lie in a second region, on huge pages, which are not sealed. It copies in neither direction."""
     memory = "--in-memory --single-file-segments"
     router, testpmd, _ = with_testpmd(lab, "master", "icmpecho", more="", memory=memory, extra=",zero-copy=yes")
     wait_until(lambda: is_answered(router, 56, 1), "testpmd answers", seconds=10)
@@ -529,7 +530,7 @@ HOSTILE_SECONDS = float(os.environ.get("HOSTILE_SECONDS", 10))
 
 
 def test_peers_that_do_what_they_like_hurt_nobody_else(lab):
-    """As slaves and as masters, one after the other; all the while others are forwarded for, and none of theirs is lost."""
+    """Hostile slaves and masters, one after the other. Meanwhile the packets of others are forwarded without loss."""
     router, h1, h2 = lab.two_hosts("tap")
     here, there = f"{router.directory}/here.sock", f"{router.directory}/there.sock"
     router.batch(

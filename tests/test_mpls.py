@@ -99,9 +99,10 @@ CUSTOMERS = {10: (1010, 1016), 20: (1020, 1026)}
 
 
 def customers_paths(row):
-    """Two customers with the same addresses of both families, each with a table and labels of its own at both ends. The
-    outer routers know each other by loopback addresses, and the core takes off the label that leads there. Gives the hosts
-    of each customer."""
+    """Two customers with the same addresses of both families; each has its own table and labels at both ends.
+
+    The outer routers know each other by loopback addresses. The core takes off the label that leads there. Returns
+    the hosts of each customer."""
     ends = [
         (row.west, "192.0.2.1", "192.0.2.3", "100.64.1.2 up1", 1, 2, EAST[0]),
         (row.east, "192.0.2.3", "192.0.2.1", "100.64.2.1 down2", 2, 1, WEST[0]),

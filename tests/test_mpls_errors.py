@@ -1,5 +1,5 @@
-"""Every named error and counter of MPLS, as `test_errors` has those of IPv4: how a frame from outside provokes it, and what
-goes out. And every label operation, to the byte.
+"""Every named error and counter of MPLS: the frame from outside that provokes it, and what is sent. Every label
+operation, to the byte.
 
     h1 (10.0.1.2, 2001:db8:1::2) ---- e0 [ router ] e1 ---- h2 (10.0.2.2, 2001:db8:2::2)
 """

@@ -1,4 +1,4 @@
-"""IPv6 to the router that it does not take itself: refused at once, or served by the host under the router's addresses."""
+"""IPv6 packets to the router that no node of it handles: refused at once, or served by the host."""
 
 import errno
 import socket

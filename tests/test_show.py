@@ -9,7 +9,8 @@ from lab import INPUT_NODES
 TITLES = {
     "show interface": "              Name               Idx    State  MTU (L3/IP4/IP6/MPLS)     Counter          Count",
     "show hardware-interfaces": "              Name                Idx   Link  Hardware",
-    "show ip neighbors": "     Age                       IP                    Flags      Ethernet              Interface",
+    "show ip neighbors": "     Age                       IP                    Flags      Ethernet"
+    "              Interface",
     "show errors": "   Count                  Node                              Reason               Severity",
     "show buffers": "Pool Name            Index NUMA  Size  Data Size  Total  Avail  Cached   Used",
     "show packet-generator": "Name               Enabled        Count     Parameters",

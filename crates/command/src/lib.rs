@@ -42,9 +42,9 @@
 //! | `'{'` | a literal word that holds punctuation |
 //! | `<name:type>`, `<name:u32 1..4096>` | a typed value; ranges include both ends, either may be left out |
 //! | `[ ... ]` | optional |
-//! | `{a \| b <x:word> : name}` | one of the alternatives; `args.text("name")` is the first keyword (or first value's name) of the one taken; `: name` may be left out |
+//! | `{a \| b <x:word> : name}` | one alternative; `args.text("name")` is its first word; `: name` is optional |
 //! | `( ... : name)+`, `( ... : name)*` | repeated; `args.groups("name")` has one `Args` per repetition |
-//! | `{{ a <x:word> \| [b] \| (c <y:word> : name)* }}` | options in any order, each at most once; `[ ]` marks those that may be left out, `( )*` those that may return |
+//! | `{{ a <x:word> \| [b] \| (c <y:word> : name)* }}` | options in any order, each once; `[ ]`: optional, `( )*`: repeated |
 //!
 //! Types: `word`, `interface`, `node`, `stream`, `class` (names of things that the program can list, so that
 //! completion offers them; the handler resolves them), `ip4`, `ip6`, `ip` (either), `prefix4`, `prefix6`, `prefix`,

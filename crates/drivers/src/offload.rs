@@ -459,8 +459,15 @@ mod tests {
             if let Some(byte) = bytes.get_mut(14) { *byte = head; }
             if let Some(byte) = bytes.get_mut(14 + 9) { *byte = protocol; }
             let row = packet(&mut buffers, &bytes, 1000, &[300]);
-            let kinds = [Segmentation::None, Segmentation::Tcp4, Segmentation::Tcp4Ecn, Segmentation::Udp4, Segmentation::Tcp6];
-            let offload = Offload { checksum_start: start, checksum_offset: field, segment_size: size, header_length: start, kind: kinds[kind] };
+            use Segmentation::{None, Tcp4, Tcp4Ecn, Tcp6, Udp4};
+            let kinds = [None, Tcp4, Tcp4Ecn, Udp4, Tcp6];
+            let offload = Offload {
+                checksum_start: start,
+                checksum_offset: field,
+                segment_size: size,
+                header_length: start,
+                kind: kinds[kind],
+            };
             let mut row = with_offload(&mut buffers, row, flag::OFFLOAD, offload);
             if trailing { (row.l2, row.l3) = (l2, l3); }
             if let Ok(rows) = cut(&mut buffers, &row) {

@@ -84,13 +84,16 @@ pub struct NodeSpec {
 /// ```
 #[macro_export]
 macro_rules! edges {
-    ($(#[$meta:meta])* $vis:vis enum $name:ident { $($(#[doc = $doc:literal])* $edge:ident => $kind:ident $text:literal),* $(,)? }) => {
+    ($(#[$meta:meta])* $vis:vis enum $name:ident {
+        $($(#[doc = $doc:literal])* $edge:ident => $kind:ident $text:literal),* $(,)?
+    }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u16)]
         $vis enum $name { $($(#[doc = $doc])* $edge),* }
         impl $name {
-            $vis const EDGES: &'static [$crate::EdgeSpec] = &[$($crate::edges!(@spec $kind $text, concat!($($doc),*))),*];
+            $vis const EDGES: &'static [$crate::EdgeSpec] =
+                &[$($crate::edges!(@spec $kind $text, concat!($($doc),*))),*];
         }
         impl From<$name> for $crate::EdgeIndex {
             fn from(edge: $name) -> $crate::EdgeIndex { edge as $crate::EdgeIndex }

@@ -301,7 +301,8 @@ mod tests {
                     (words, halves)
                 };
                 for simd in [Simd::Scalar, Simd::Avx512].into_iter().filter(|simd| simd.is_available()) {
-                    let (mut from, mut to) = (numbered.clone(), Columns { words: [[7; ENTRIES]; 4], halves: [[7; ENTRIES]; 3] });
+                    let mut from = numbered.clone();
+                    let mut to = Columns { words: [[7; ENTRIES]; 4], halves: [[7; ENTRIES]; 3] };
                     // SAFETY: columns of so many entries, of which those from `at` on have room for all members.
                     unsafe { compress_with(simd, &from.places(0), &mask, mask.count(), alike, &to.places(at)) };
                     prop_assert_eq!(&to.of(&mask, at), &expected);
@@ -316,7 +317,8 @@ mod tests {
         }
 
         #[test]
-        fn a_column_is_the_same_when_no_entry_differs(value: u16, other: u16, n in 0..=VECTOR_SIZE, at: prop::sample::Index) {
+        fn a_column_is_the_same_when_no_entry_differs(value: u16, other: u16, n in 0..=VECTOR_SIZE,
+            at: prop::sample::Index) {
             let mut column = vec![value; n];
             prop_assert!(are_same(&column));
             if n > 1 {

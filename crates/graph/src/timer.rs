@@ -141,7 +141,8 @@ mod tests {
         #[test]
         fn it_does_what_a_list_would(
             start in 0u64..1 << 40,
-            acts in prop::collection::vec((prop_oneof![0u64..200, 0u64..100_000, 0u64..1 << 36], any::<bool>()), 1..200),
+            acts in prop::collection::vec((prop_oneof![0u64..200, 0u64..100_000, 0u64..1 << 36], any::<bool>()),
+                1..200),
         ) {
             let mut now = start * STEP;
             let mut wheel = Wheel::new(now);

@@ -636,7 +636,8 @@ mod tests {
                     to.push(row(&mut buffers, n as u32), 0);
                 }
                 let mut mask = vector.mask_of(edge, &Mask::first(vector.len()));
-                let expected: Vec<Row> = (0..vector.len()).filter(|&i| edges[i] == edge).map(|i| vector.row(i)).collect();
+                let rows = (0..vector.len()).filter(|&i| edges[i] == edge);
+                let expected: Vec<Row> = rows.map(|i| vector.row(i)).collect();
                 prop_assert_eq!(mask.count(), expected.len());
                 vector.move_to(&mut mask, vector.alike(), &mut to);
                 let fit = expected.len().min(VECTOR_SIZE - already);

@@ -56,7 +56,8 @@ pub fn install(directory: PathBuf, process: Process) {
         match &outcome {
             Ok(path) => log::error!(target: "crash", "thread {thread} panicked: {panic}; report: {}", path.display()),
             Err(error) => {
-                log::error!(target: "crash", "thread {thread} panicked: {panic}; no report in {}: {error}", directory.display());
+                log::error!(target: "crash", "thread {thread} panicked: {panic}; no report in {}: {error}",
+                    directory.display());
                 log_sink::complain(text);
             }
         }

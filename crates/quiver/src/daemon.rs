@@ -329,9 +329,8 @@ fn files(config: &StartupConfig) -> Result<Files, String> {
     Files::beneath(root).map_err(|error| format!("unix: cli-file-root {}: {error}", root.display()))
 }
 
-/// Whether a
-/// `startup-config' file is one of VPP's, which means the same by that as by `exec`: a script that carries out others, or ends early. That is no list of statements that `save`
-/// could write again.
+/// Whether a `startup-config` file is a script in VPP's style: one that runs other scripts, or ends early. VPP treats
+/// `startup-config` as it does `exec`. `save` could not write such a file again.
 fn is_script(commands: &CommandSet<Router>, file: &Path) -> bool {
     // What is wrong with the file is told by who restores it.
     let Ok(text) = Files::anywhere().read_text(file, LONGEST_SCRIPT) else { return false };

@@ -104,8 +104,8 @@ impl Domain {
         self.pending()
     }
 
-    /// Runs at most `most` of the retired actions that are due. Returns how many it ran: fewer than `most` means that no
-    /// more are due.
+    /// Runs at most `most` of the retired actions that are due. Returns how many it ran: fewer than `most` means
+    /// that no more are due.
     pub fn collect_some(&self, most: usize) -> usize {
         let horizon = self.horizon();
         for done in 0..most {

@@ -111,7 +111,8 @@ pub enum Error {
     NoSuchInterface(String),
     #[error("an interface named '{0}' exists already")]
     NameTaken(String),
-    #[error("'{0}' is no interface name: a letter, then up to {max} in all of letters, digits, - _ . / :", max = interface::names::MAX_NAME)]
+    #[error("'{0}' is no interface name: a letter, then up to {max} in all of letters, digits, - _ . / :",
+        max = interface::names::MAX_NAME)]
     BadName(String),
     #[error("'{0}' is no tag: up to {max} letters, digits, - _ . / : @ +", max = interface::names::MAX_TAG)]
     BadTag(String),
@@ -121,7 +122,8 @@ pub enum Error {
     TooManyInterfaces,
     #[error("mtu {0}: must be {min} to {max}", min = interface::control::MIN_MTU, max = interface::control::MAX_MTU)]
     BadMtu(u16),
-    #[error("mtu {0}: IPv6 packets may have {min} bytes on every link (RFC 8200 5), set at least that", min = wire::ipv6::MIN_MTU)]
+    #[error("mtu {0}: IPv6 packets may have {min} bytes on every link (RFC 8200 5), set at least that",
+        min = wire::ipv6::MIN_MTU)]
     BadIp6Mtu(u16),
     #[error("mtu {mtu}: the device of {name} does not carry packets as long as that: {source}")]
     LinkMtuRefused { mtu: u16, name: String, source: io::Error },

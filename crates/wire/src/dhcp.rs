@@ -535,7 +535,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read((kind, numbers, texts, servers) in options(), fixed in any::<(u32, u16, bool, u32, u32)>()) {
+        fn what_is_written_is_read((kind, numbers, texts, servers) in options(),
+            fixed in any::<(u32, u16, bool, u32, u32)>()) {
             let [servers, routers] = servers;
             let address = |at: usize| numbers[at].map(Ipv4Address::from);
             let message = Message {

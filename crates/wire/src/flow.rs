@@ -384,11 +384,10 @@ mod tests {
             cut in 0usize..120,
         ) {
             let inner = flow(3);
-            let whole = [inner.clone(), labelled(&[1, 2], &inner[14..]), vxlan(&inner, 3), vxlan(&vxlan(&inner, 1), 2), {
-                let mut frame = Vec::new();
-                ethernet().ipv6([1; 16], [2; 16], 9).udp(3, 4).write(&mut frame, &[]).unwrap();
-                frame
-            }];
+            let mut ip6 = Vec::new();
+            ethernet().ipv6([1; 16], [2; 16], 9).udp(3, 4).write(&mut ip6, &[]).unwrap();
+            let labels = labelled(&[1, 2], &inner[14..]);
+            let whole = [inner.clone(), labels, vxlan(&inner, 3), vxlan(&vxlan(&inner, 1), 2), ip6];
             let mut frame = whole[kind].clone();
             for (at, byte) in damage {
                 if let Some(target) = frame.get_mut(at) { *target = byte; }

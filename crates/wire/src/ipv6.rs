@@ -675,7 +675,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_makes_a_walk_panic(first: u8, bytes in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(vec![0u8, 43, 44, 51, 60])], 0..200)) {
+        fn nothing_makes_a_walk_panic(first: u8,
+            bytes in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(vec![0u8, 43, 44, 51, 60])],
+                0..200)) {
             if let Ok(chain) = Chain::walk(Protocol(first), &bytes) {
                 prop_assert!(chain.payload <= bytes.len());
                 prop_assert!(chain.named_at.is_none_or(|at| at < chain.payload));

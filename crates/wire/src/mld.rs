@@ -309,14 +309,14 @@ mod tests {
         assert_eq!(read, [(groups[0].1, true, false), (groups[1].1, false, true)]);
         assert!(matches!(Listening::parse(&bytes[..length - 1]), Some(Err(ParseError::Truncated { .. }))));
         emit_message(&mut bytes, Type::LISTENER_DONE, at("ff02::9"), 0);
-        assert!(
-            matches!(Listening::parse(&bytes[..MESSAGE_LEN]), Some(Ok(Listening::Done(group))) if group == at("ff02::9"))
-        );
+        let parsed = Listening::parse(&bytes[..MESSAGE_LEN]);
+        assert!(matches!(parsed, Some(Ok(Listening::Done(group))) if group == at("ff02::9")));
     }
 
     proptest! {
         #[test]
-        fn no_bytes_are_too_strange(kind in prop::sample::select(vec![130u8, 131, 132, 143]), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn no_bytes_are_too_strange(kind in prop::sample::select(vec![130u8, 131, 132, 143]),
+            bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let bytes = [&[kind][..], &bytes].concat();
             if let Some(Ok(Listening::Records(records))) = Listening::parse(&bytes) {
                 let count = records.count();

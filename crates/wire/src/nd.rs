@@ -555,7 +555,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_makes_reading_panic(kind in prop::sample::select(vec![133u8, 134, 135, 136, 137, 1]), bytes in prop::collection::vec(any::<u8>(), 0..120)) {
+        fn nothing_makes_reading_panic(kind in prop::sample::select(vec![133u8, 134, 135, 136, 137, 1]),
+            bytes in prop::collection::vec(any::<u8>(), 0..120)) {
             let bytes = [&[kind], &bytes[..]].concat();
             if let Some(Ok(Discovery::RouterAdvertisement(_, options))) = Discovery::parse(&bytes) {
                 let length: usize = options.iter().map(|option| option.len()).sum();

@@ -12,9 +12,9 @@
 //! | `unix` | `nodaemon` | stay in the foreground | off |
 //! | | `interactive` | a CLI on standard input; implies `nodaemon` | off |
 //! | | `exec FILE` | commands to run at start | none |
-//! | | `startup-config FILE` | the saved configuration: restored at start, in place of `exec`, once `save` has made it | none |
+//! | | `startup-config FILE` | the saved configuration: once `save` has made it, restored in place of `exec` | none |
 //! | | `log FILE` | log to a file, which is opened anew on `SIGHUP` | standard error |
-//! | | `runtime-dir DIR` | where sockets are made | `/run/quiver`; without root `$XDG_RUNTIME_DIR/quiver` or `~/.quiver` |
+//! | | `runtime-dir DIR` | where sockets are made | `/run/quiver`; not root: `$XDG_RUNTIME_DIR/quiver`, `~/.quiver` |
 //! | | `use-current-dir` | sockets are made where the process is started | off |
 //! | | `cli-listen PATH` | CLI socket | `cli.sock` in the runtime directory |
 //! | | `cli-socket-mode MODE` | permissions of the sockets, octal | `0660` |
@@ -24,14 +24,15 @@
 //! | | `coredump-size SIZE` | largest core file, or `unlimited` | as inherited; with `full-coredump` unlimited |
 //! | | `crash-dir DIR` | where crash reports are written | the runtime directory |
 //! | | `cli-file-root DIR` | commands may read and write files below it only | anywhere |
-//! | | `cli-prompt WORD`, `cli-history-limit N`, `cli-pager-buffer-limit N`, `cli-no-pager`, `cli-no-banner` | how CLI sessions look | |
+//! | | `cli-prompt WORD`, `cli-history-limit N`, `cli-no-banner` | how CLI sessions look | |
+//! | | `cli-pager-buffer-limit N`, `cli-no-pager` | the pager of CLI sessions | |
 //! | | `cli-idle-timeout SECONDS` | CLI connections that say nothing for so long are closed; 0: never | 3600 |
 //! | | `poll-sleep-usec N` | how long a worker that must poll rests after a round without packets | 0 |
 //! | `cpu` | `main-core N` | core of the control thread | not pinned |
 //! | | `workers N` | number of workers | 0 |
 //! | | `corelist-workers 1-3,5` | a worker on each of these cores | none |
 //! | | `skip-cores N` | cores that `workers` leaves free | 0 |
-//! | | `scheduler-policy P` | how workers are scheduled: `other`, `batch`, `idle`, `fifo`, `rr` | as the process was started |
+//! | | `scheduler-policy P` | how workers are scheduled: `other`, `batch`, `idle`, `fifo`, `rr` | as at start |
 //! | | `scheduler-priority N` | of `fifo` and `rr`, 1 to 99 | 1 |
 //! | `buffers` | `buffers-per-numa N` | packet buffers per NUMA node | 16384 |
 //! | | `default data-size N` | bytes of data per buffer | 2048 |
@@ -42,7 +43,7 @@
 //! | | `size N` | entries that are kept | 512 |
 //! | | `nthrottle-time SECONDS` (or `unthrottle-time`) | how long a class that says too much is only counted | 5 |
 //! | | `class NAME { level L syslog-level L rate-limit N }` | the same for one class | |
-//! | `dpdk` | `dev ADDRESS { name e0 num-rx-queues N ... }`, `dev default { ... }`, ... | NICs; see `dpdk` | read; no effect |
+//! | `dpdk` | `dev ADDRESS { name e0 ... }`, `dev default { ... }`, ... | NICs; see `dpdk` | read; no effect |
 //! | `plugins` | `path`, `add-path`, `plugin NAME { enable\|disable }` | | read; no effect |
 //! | `statseg`, `api-segment`, `socksvr`, `memory`, `heapsize` | VPP's | | read; no effect |
 //!

@@ -282,7 +282,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(
-            ip6 in any::<bool>(), which in 0..13usize, changes in prop::collection::vec((any::<u16>(), any::<u8>()), 0..4),
+            ip6 in any::<bool>(), which in 0..13usize,
+            changes in prop::collection::vec((any::<u16>(), any::<u8>()), 0..4),
             cut in any::<u16>(),
         ) {
             let (_, frames) = carried(ip6);

@@ -402,7 +402,8 @@ proptest! {
     /// A kernel that says anything: nothing but buffers that it had comes in, each once.
     #[test]
     fn nonsense_in_the_rings_costs_nothing_but_itself(
-        rounds in prop::collection::vec(prop::collection::vec((any::<bool>(), any::<u64>(), 0u32..5000, 0u32..3, 0u16..2600), 0..40), 1..20)
+        rounds in prop::collection::vec(
+                prop::collection::vec((any::<bool>(), any::<u64>(), 0u32..5000, 0u32..3, 0u16..2600), 0..40), 1..20)
     ) {
         let mut bed = Bed::plain();
         for round in rounds {
@@ -412,7 +413,10 @@ proptest! {
             }
             for (is_ours, anything, len, options, offset) in round {
                 let addr = match bed.filled.pop().filter(|_| is_ours) {
-                    Some(filled) => address(place(filled).unwrap().0, if offset % 2 == 0 { HEADROOM as u16 } else { offset }),
+                    Some(filled) => {
+                        let offset = if offset % 2 == 0 { HEADROOM as u16 } else { offset };
+                        address(place(filled).unwrap().0, offset)
+                    }
                     None => anything,
                 };
                 bed.rx.produce([libc::xdp_desc { addr, len, options }]);

@@ -312,7 +312,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_understood_is_said_the_same(mut bytes in prop::collection::vec(any::<u8>(), LENGTH), kind in 0..10u8) {
+        fn what_is_understood_is_said_the_same(mut bytes in prop::collection::vec(any::<u8>(), LENGTH),
+            kind in 0..10u8) {
             bytes[..2].copy_from_slice(&[kind, 0]);
             if let Ok(message) = Message::parse(&bytes) {
                 let again = Message::parse(&message.to_bytes()).unwrap();

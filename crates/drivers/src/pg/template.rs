@@ -3,7 +3,7 @@
 //! ```text
 //! IP4: 02:00:00:00:00:aa -> 02:00:00:00:00:01     Ethernet: ethertype, source, destination
 //!   vlan 100 dot1ad 10 vlan 20                      its VLAN tags, the outer one first (802.1Q, 802.1ad)
-//! MPLS: label 16 exp 0 ttl 64                      behind 'MPLS:', a label with what is behind it: MPLS:, IP4:, IP6:, ANY:
+//! MPLS: label 16 exp 0 ttl 64                      behind 'MPLS:', a label; then MPLS:, IP4:, IP6: or ANY:
 //! UDP: 10.0.0.1 - 10.0.0.9 -> 16.0.0.0 + 16.0.0.255   IPv4: protocol, source, destination
 //!   ttl 64                                          options of the layer
 //! UDP: 2001:db8::1 -> 2001:db8:1:: + 2001:db8:1::ff   IPv6, behind 'IP6:'; ranges are of the lower 64 bits
@@ -485,10 +485,12 @@ mod tests {
         #[test]
         fn any_text_gives_a_template_or_an_error(
             words in proptest::collection::vec(proptest::sample::select(vec![
-                "IP4:", "IP6:", "MPLS:", "label", "::1", "hop-limit", "flow-label", "ICMP6:", "ARP:", "UDP:", "TCP:", "ICMP:", "echo_request", "1.2.3.4", "02:00:00:00:00:aa", "->", "-", "+",
+                "IP4:", "IP6:", "MPLS:", "label", "::1", "hop-limit", "flow-label", "ICMP6:", "ARP:", "UDP:", "TCP:",
+                "ICMP:", "echo_request", "1.2.3.4", "02:00:00:00:00:aa", "->", "-", "+",
                 "ttl", "incrementing", "hex", "0x00", "70000", "3", "é",
             ]), 0..24),
-            low in 0u64..3000, high in 0u64..3000, random in any::<bool>(), first in proptest::sample::select(&First::ALL[..]),
+            low in 0u64..3000, high in 0u64..3000, random in any::<bool>(),
+            first in proptest::sample::select(&First::ALL[..]),
         ) {
             let vary = if random { Vary::Random } else { Vary::Increment };
             if let Ok(mut template) = Template::parse(&words.join(" "), Some((low, high, vary)), first) {

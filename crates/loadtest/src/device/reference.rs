@@ -71,7 +71,8 @@ impl Default for Impairments {
 impl FromStr for Impairments {
     type Err = String;
 
-    /// `lose=1000,above=1mpps,recover=5ms,capacity=2mpps,partial=1mpps,queue=1024,delay=100us,duplicate=500,reorder=700,by=3`.
+    /// `lose=1000,above=1mpps,recover=5ms,capacity=2mpps,partial=1mpps,queue=1024,delay=100us`, and for packets twice
+    /// or out of order `duplicate=500,reorder=700,by=3`.
     fn from_str(text: &str) -> Result<Impairments, String> {
         let mut impairments = Impairments::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {

@@ -367,7 +367,8 @@ fn of_soak(out: &mut String, number: usize, soak: &Soak, colours: &mut Colours) 
         soak.pauses,
         soak.longest_pause_us
     );
-    *out += "<table><tr><th>microseconds</th><th>min</th><th>p50</th><th>p99</th><th>p99.9</th><th>p99.99</th><th>max</th></tr>\n";
+    *out += "<table><tr><th>microseconds</th><th>min</th><th>p50</th><th>p99</th><th>p99.9</th><th>p99.99</th>\
+             <th>max</th></tr>\n";
     for (name, all) in [("delay", total.latency), ("PDV", total.pdv), ("IPDV", total.ipdv)] {
         let Some(all) = all else { continue };
         let cells = [all.min, all.p50, all.p99, all.p99_9, all.p99_99, all.max]

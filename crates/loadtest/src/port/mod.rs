@@ -18,7 +18,8 @@ use wire::{MacAddress, Prefix};
 /// A port as operators write it: a driver with what it is bound to, and `key=value` behind commas.
 ///
 /// ```
-/// let port: quiver_loadtest::port::PortSpec = "af_packet:eth0,ip=192.0.2.2/24,gw=192.0.2.1,speed=10g".parse().unwrap();
+/// use quiver_loadtest::port::PortSpec;
+/// let port: PortSpec = "af_packet:eth0,ip=192.0.2.2/24,gw=192.0.2.1,speed=10g".parse().unwrap();
 /// assert_eq!(port.line, Some(10e9));
 /// ```
 #[derive(Debug, Clone)]

@@ -83,12 +83,13 @@ fn fields_go_from_value_to_value() {
         vary = [
             { field = "vlan.id", from = 10, to = 12 },
             { field = "mpls.label", how = "decrement", from = 100, to = 104, step = 2 },
-            { field = "ipv4.source", how = "tuple", from = "10.0.0.1", to = "10.0.0.2", with = { field = "udp.source", from = 1, to = 2 } },
+            { field = "ipv4.source", how = "tuple", from = "10.0.0.1", to = "10.0.0.2", with = TWO_PORTS },
             { field = "ipv4.destination", how = "random", from = "10.1.0.0", to = "10.1.0.7", seed = 3 },
             { offset = 71, width = 1, from = 1, to = 255 },
             { offset = 75, width = 4, from = 0, to = 0xffffffff, how = "random" },
         ]
     "#;
+    let text = &text.replace("TWO_PORTS", r#"{ field = "udp.source", from = 1, to = 2 }"#);
     let program = &programs(text, 0).unwrap()[0];
     let frames = make(program, (0, 1), 300);
     let read = |name: &str| -> Vec<u64> {
@@ -118,10 +119,19 @@ fn shares_of_workers_are_together_what_one_would_send() {
         [[stream]]
         sizes = [{ size = 60, weight = 1 }]
         layers = [{ ipv4 = {} }, { udp = {} }]
-        vary = [
-            { field = "ipv4.source", how = "tuple", from = "10.0.0.1", to = "10.0.0.5", with = { field = "udp.source", from = 1, to = 3 } },
-            { field = "ipv4.destination", how = "random", from = "10.1.0.0", to = "10.1.255.255" },
-        ]
+
+        [[stream.vary]]
+        field = "ipv4.source"
+        how = "tuple"
+        from = "10.0.0.1"
+        to = "10.0.0.5"
+        with = { field = "udp.source", from = 1, to = 3 }
+
+        [[stream.vary]]
+        field = "ipv4.destination"
+        how = "random"
+        from = "10.1.0.0"
+        to = "10.1.255.255"
     "#;
     let program = &programs(text, 0).unwrap()[0];
     let addresses = |frames: Vec<Vec<u8>>| frames.into_iter().map(|frame| frame[26..36].to_vec()).collect::<Vec<_>>();

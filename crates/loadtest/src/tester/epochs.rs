@@ -191,7 +191,8 @@ mod tests {
 
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
-            4 => (0u8..80, 0u8..20).prop_map(|(packets, refused)| Step::Send { packets, refused: refused.min(packets) }),
+            4 => (0u8..80, 0u8..20)
+                .prop_map(|(packets, refused)| Step::Send { packets, refused: refused.min(packets) }),
             8 => any::<u8>().prop_map(Step::Arrive),
             3 => any::<u8>().prop_map(Step::Lose),
             1 => any::<u8>().prop_map(Step::Copy),
@@ -304,7 +305,8 @@ mod tests {
             prop_assert_eq!(points.len(), of_samples.len());
             for (point, of_sample) in points.iter().zip(&of_samples) {
                 let port = &point.ports[0];
-                prop_assert_eq!((port.sent_packets, port.lost_packets), (of_sample.sent_packets, of_sample.lost_packets));
+                prop_assert_eq!((port.sent_packets, port.lost_packets),
+                    (of_sample.sent_packets, of_sample.lost_packets));
                 prop_assert!((0.0..=1.0).contains(&port.loss));
                 prop_assert_eq!(port.loss > 0.0, of_sample.lost_packets > 0);
             }

@@ -100,7 +100,8 @@ struct LinerateOptions {
     size: u32,
     /// In place of '--size': bytes without frame check sequence, as T-Rex and captures count them: 60 are a frame of
     /// 64.
-    #[arg(long, conflicts_with = "size", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(60..=65_531))]
+    #[arg(long, conflicts_with = "size", value_name = "BYTES",
+        value_parser = clap::value_parser!(u32).range(60..=65_531))]
     buffer_size: Option<u32>,
     /// A processor's clock, for clocks per packet: 2g.
     #[arg(short, long, value_name = "HERTZ", value_parser = rate::speed)]

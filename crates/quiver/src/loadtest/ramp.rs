@@ -32,16 +32,20 @@ pub struct Options {
     #[arg(long = "warmup_mult", visible_alias = "warmup-mult", default_value = "1kpps", value_name = "RATE")]
     warmup_mult: String,
     /// Seconds of the warm-up (-wd).
-    #[arg(long = "warmup_duration", visible_alias = "warmup-duration", default_value_t = 30.0, value_name = "SECONDS", value_parser = from_none)]
+    #[arg(long = "warmup_duration", visible_alias = "warmup-duration", default_value_t = 30.0, value_name = "SECONDS",
+        value_parser = from_none)]
     warmup_duration: f64,
     /// Percent of the line's rate to go up to (-rt).
-    #[arg(long = "rampup_target", visible_alias = "rampup-target", default_value_t = 100.0, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long = "rampup_target", visible_alias = "rampup-target", default_value_t = 100.0, value_name = "PERCENT",
+        value_parser = percent)]
     rampup_target: f64,
     /// Seconds to go up in (-rd).
-    #[arg(long = "rampup_duration", visible_alias = "rampup-duration", default_value_t = 600.0, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long = "rampup_duration", visible_alias = "rampup-duration", default_value_t = 600.0, value_name = "SECONDS",
+        value_parser = seconds)]
     rampup_duration: f64,
     /// Seconds to stay there (-hd).
-    #[arg(long = "hold_duration", visible_alias = "hold-duration", default_value_t = 30.0, value_name = "SECONDS", value_parser = from_none)]
+    #[arg(long = "hold_duration", visible_alias = "hold-duration", default_value_t = 30.0, value_name = "SECONDS",
+        value_parser = from_none)]
     hold_duration: f64,
     #[arg(long, value_enum, default_value = "bi")]
     direction: Direction,

@@ -46,7 +46,8 @@ pub struct Options {
     loss_rate: bool,
     /// The longest burst at the line's rate that comes through whole (back-to-back frames, RFC 9004): so many times,
     /// and their mean.
-    #[arg(long, value_name = "TIMES", num_args = 0..=1, default_missing_value = "50", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(long, value_name = "TIMES", num_args = 0..=1, default_missing_value = "50",
+        value_parser = clap::value_parser!(u16).range(1..=1000))]
     back_to_back: Option<u16>,
     /// How long packets are lost after an overload of so many seconds (system recovery, RFC 2544).
     #[arg(long, value_name = "SECONDS", value_parser = seconds, num_args = 0..=1, default_missing_value = "60")]

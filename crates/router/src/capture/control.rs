@@ -29,7 +29,8 @@ pub enum CaptureError {
     Running(PathBuf),
     #[error("no capture runs")]
     NotRunning,
-    #[error("{packets} packets of {bytes} bytes take {needed} MiB: at most {most} MiB", needed = (packets * bytes) >> 20, most = MAX_MEMORY >> 20)]
+    #[error("{packets} packets of {bytes} bytes take {needed} MiB: at most {most} MiB",
+        needed = (packets * bytes) >> 20, most = MAX_MEMORY >> 20)]
     TooLarge { packets: usize, bytes: usize },
     #[error("file {0}")]
     Name(std::io::Error),

@@ -297,8 +297,8 @@ impl Table {
         self.slots.find(key_of(key)).map_or(0, |slot| slot.heard.load(Ordering::Relaxed))
     }
 
-    /// The work that makes a larger table, when this one is soon full. With many neighbours it takes long: another thread
-    /// can do it. Give its result to [`Table::adopt`]; entries that are set in between are lost.
+    /// The work that makes a larger table, when this one is soon full. With many neighbours it takes long: another
+    /// thread can do it. Give its result to [`Table::adopt`]; entries that are set in between are lost.
     pub fn larger(&self) -> Option<impl FnOnce() -> Slots + Send + use<>> {
         let slots = self.slots.slots.len();
         let is_due = self.used >= slots / 8 * 3 && slots / WAYS < MAX_BUCKETS;

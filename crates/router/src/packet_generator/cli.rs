@@ -40,7 +40,11 @@ pub fn register(set: &mut CommandSet<Router>) {
         "Create a stream of packets (in VPP's notation; see the guide).",
         new_stream,
     )
-.also(&SYNTAX.replace("| interface <interface:interface>", "| [interface <interface:interface>]").replace("[limit <limit:u64>]", "[limit {<limit:u64> | -1}]"))
+    .also(
+        &SYNTAX
+            .replace("| interface <interface:interface>", "| [interface <interface:interface>]")
+            .replace("[limit <limit:u64>]", "[limit {<limit:u64> | -1}]"),
+    )
 .configures()
 .example(
     "packet-generator new { name s0 limit 1000 size 64-1500 interface pg0 data {\n  IP4: 02:00:00:00:00:aa -> \

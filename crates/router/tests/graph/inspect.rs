@@ -218,11 +218,17 @@ fn the_stages_of_each_feature_path_follow_each_other_in_the_graph() {
         "{text}"
     );
     assert!(
-        text.contains("ip4-unicast:\n  ip4-input\n  ip4-options\n  ip4-rx-urpf\n  ip4-lookup\n  lookup-ip4-dst\n  ip4-load-balance\n  ip4-route-counters\n"),
+        text.contains(
+            "ip4-unicast:\n  ip4-input\n  ip4-options\n  ip4-rx-urpf\n  ip4-lookup\n  lookup-ip4-dst\n  \
+             ip4-load-balance\n  ip4-route-counters\n"
+        ),
         "{text}"
     );
     assert!(
-        text.contains("interface-output:\n  interface-output\n  SUBINTERFACE-output\n  INTERFACE-output\n  span-output\n  INTERFACE-tx\n"),
+        text.contains(
+            "interface-output:\n  interface-output\n  SUBINTERFACE-output\n  INTERFACE-output\n  span-output\n  \
+             INTERFACE-tx\n"
+        ),
         "{text}"
     );
     let verbose = bed.command("show features verbose").unwrap();

@@ -170,7 +170,8 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(5_000))]
 
         #[test]
-        fn a_header_is_judged_as_behind_one_of_ethernet(noise in prop::collection::vec(any::<u64>(), 20), is_ip6: bool) {
+        fn a_header_is_judged_as_behind_one_of_ethernet(noise in prop::collection::vec(any::<u64>(), 20),
+            is_ip6: bool) {
             let headers: Vec<Vec<u8>> = noise.iter().map(|noise| header(is_ip6, *noise)).collect();
             let ethertype = if is_ip6 { [0x86, 0xdd] } else { [8, 0] };
             let framed = |header: &Vec<u8>| [&STATION.0[..], &[2; 6], &ethertype, header].concat();

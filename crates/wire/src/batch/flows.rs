@@ -358,7 +358,8 @@ mod tests {
         #[test]
         fn instruction_sets_agree(
             // Half of them plain headers that were examined, half anything.
-            packets in prop::collection::vec((prop::collection::vec(any::<u8>(), READABLE), any::<u32>(), any::<bool>()), 0..200),
+            packets in prop::collection::vec(
+                (prop::collection::vec(any::<u8>(), READABLE), any::<u32>(), any::<bool>()), 0..200),
             seed in any::<u32>(),
         ) {
             let one = |(bytes, flags, is_plain): (Vec<u8>, u32, bool)| {

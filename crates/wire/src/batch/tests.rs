@@ -384,7 +384,8 @@ proptest! {
     #[test]
     fn instruction_sets_agree(
         seeds in proptest::collection::vec(
-            (proptest::collection::vec((0usize..40, any::<u8>()), 0..3), any::<bool>(), 0usize..80, any::<bool>()), 0..70),
+            (proptest::collection::vec((0usize..40, any::<u8>()), 0..3), any::<bool>(), 0usize..80, any::<bool>()),
+            0..70),
     ) {
         let frames: Vec<_> = seeds.iter().map(|(changes, sealed, length, resized)| {
             let mut frame = plain();

@@ -160,7 +160,8 @@ fn a_tree() -> impl Strategy<Value = Tree> {
 
 proptest! {
     #[test]
-    fn verdicts_are_those_of_a_plain_evaluation(tree in a_tree(), packets in prop::collection::vec(a_packet(), 20), vlan: Option<u8>) {
+    fn verdicts_are_those_of_a_plain_evaluation(tree in a_tree(), packets in prop::collection::vec(a_packet(), 20),
+        vlan: Option<u8>) {
         let filter = Filter::parse(&tree.text()).unwrap();
         // The same behind a tag that the expression names.
         let tagged = Filter::parse(&format!("vlan and ({})", tree.text())).unwrap();
@@ -182,7 +183,8 @@ proptest! {
     }
 
     #[test]
-    fn cut_and_arbitrary_packets_are_judged_without_panic(tree in a_tree(), bytes: Vec<u8>, packet in a_packet(), cut in 0..60usize) {
+    fn cut_and_arbitrary_packets_are_judged_without_panic(tree in a_tree(), bytes: Vec<u8>, packet in a_packet(),
+        cut in 0..60usize) {
         let filter = Filter::parse(&format!("vlan or mpls or ({})", tree.text())).unwrap();
         filter.matches(&bytes, LinkType::Ethernet);
         filter.matches(&bytes, LinkType::Ip);
@@ -191,7 +193,8 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_refused_without_panic(text in "[a-z0-9()!&|<>=./: \\\\é-]{0,40}", words in prop::collection::vec(0..24usize, 0..12)) {
+    fn any_text_is_refused_without_panic(text in "[a-z0-9()!&|<>=./: \\\\é-]{0,40}",
+        words in prop::collection::vec(0..24usize, 0..12)) {
         let _ = Filter::parse(&text);
         const WORDS: [&str; 24] = [
             "ip", "ip6", "arp", "tcp", "src", "dst", "host", "net", "port", "portrange", "proto", "ether", "vlan",

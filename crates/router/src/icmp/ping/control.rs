@@ -55,7 +55,8 @@ pub enum PingError {
         "no interface belongs to table {0}, so that no answer would come ('set interface ip table' has one belong)"
     )]
     NobodysTable(u32),
-    #[error("a packet of {packet} bytes is over the mtu of {mtu} and must not be fragmented: size is at most {most}", packet = headers + *.size as usize, most = (*mtu as usize).saturating_sub(*headers))]
+    #[error("a packet of {packet} bytes is over the mtu of {mtu} and must not be fragmented: size is at most {most}",
+        packet = headers + *.size as usize, most = (*mtu as usize).saturating_sub(*headers))]
     TooLarge { size: u16, mtu: u16, headers: usize },
     #[error("interval must be 0.001 to 3600 seconds")]
     Interval,
