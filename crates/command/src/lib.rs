@@ -44,7 +44,7 @@
 //! | `[ ... ]` | optional |
 //! | `{a \| b <x:word> : name}` | one alternative; `args.text("name")` is its first word; `: name` is optional |
 //! | `( ... : name)+`, `( ... : name)*` | repeated; `args.groups("name")` has one `Args` per repetition |
-//! | `{{ a <x:word> \| [b] \| (c <y:word> : name)* }}` | options in any order, each once; `[ ]`: optional, `( )*`: repeated |
+//! | `{{ a <x:word> \| [b] \| (c <y:word> : name)* }}` | options in any order; `[ ]`: optional, `( )*`: repeated |
 //!
 //! Types: `word`, `interface`, `node`, `stream`, `class` (names of things that the program can list, so that
 //! completion offers them; the handler resolves them), `ip4`, `ip6`, `ip` (either), `prefix4`, `prefix6`, `prefix`,
