@@ -26,9 +26,10 @@ help: ## List these targets
 deps: ## Check for the programs that demo and tests use; as root, install what is missing
 	@scripts/dependencies.sh test
 
-build: ## Build the release binary, target/release/quiver
+build: ## Build the release binary, target/release/quiver (debug information beside it: quiver.debug)
 	@scripts/dependencies.sh build
 	cargo build --release --locked
+	@scripts/split-debug.sh target/release/quiver
 
 demo: build ## Route real traffic between two hosts and show it (as root; PLAY=1 to stay and play)
 	@scripts/dependencies.sh demo

@@ -12,53 +12,56 @@ esac
 
 # Some programs lie where users' shells do not look.
 PATH=$PATH:/usr/sbin:/sbin
-missing=""
+missing="" reasons=""
 
-# need PACKAGE COMMAND...: the package is missing unless the command succeeds.
+# need PACKAGE WHY COMMAND...: the package is missing unless the command succeeds.
 need() {
-    package=$1
-    shift
-    "$@" >/dev/null 2>&1 || missing="$missing $package"
+    package=$1 why=$2
+    shift 2
+    if ! "$@" >/dev/null 2>&1; then
+        missing="$missing $package"
+        reasons="$reasons$(printf '\n  %-22s %s' "$package" "$why")"
+    fi
 }
 
-need gcc command -v cc
-need libc6-dev test -e /usr/include/stdio.h
+need gcc "links the program" command -v cc
+need libc6-dev "links the program" test -e /usr/include/stdio.h
 if [ "$target" != build ]; then
-    need iproute2 command -v ip
-    need iputils-ping command -v ping
-    need traceroute command -v traceroute
-    need iperf3 command -v iperf3
-    need python3 test -x /usr/bin/python3
+    need iproute2 "hosts and wires: network namespaces, TAP and veth interfaces" command -v ip
+    need iputils-ping "traffic of hosts: ping" command -v ping
+    need traceroute "traffic of hosts: traceroute" command -v traceroute
+    need iperf3 "traffic of hosts: TCP at full speed" command -v iperf3
+    need python3 "prints figures in tables" test -x /usr/bin/python3
 fi
 if [ "$target" = test ]; then
-    need mtr-tiny command -v mtr
-    need nmap command -v nping
-    need dnsmasq-base command -v dnsmasq
-    need clang command -v clang
-    need ethtool command -v ethtool
-    need tcpdump command -v tcpdump
-    need tshark command -v tshark
-    need chromium command -v chromium
-    need tmux command -v tmux
-    need dpdk-dev command -v dpdk-testpmd
-    need librte-net-memif23 sh -c "ls /usr/lib/*/dpdk/pmds-*/librte_net_memif.so.*"
-    need qemu-system-x86 command -v qemu-system-x86_64
-    need busybox-static test -x /bin/busybox
-    need cpio command -v cpio
-    need python3-pytest /usr/bin/python3 -c 'import pytest'
-    need python3-pytest-xdist /usr/bin/python3 -c 'import xdist'
-    need python3-scapy /usr/bin/python3 -c 'import scapy'
+    need python3-pytest "runs the end-to-end tests" /usr/bin/python3 -c 'import pytest'
+    need python3-pytest-xdist "runs several end-to-end tests at once" /usr/bin/python3 -c 'import xdist'
+    need python3-scapy "makes and reads single packets" /usr/bin/python3 -c 'import scapy'
+    need mtr-tiny "traffic of hosts: mtr" command -v mtr
+    need nmap "traffic of hosts: nping" command -v nping
+    need dnsmasq-base "a DHCP server" command -v dnsmasq
+    need ethtool "offloads of the hosts' interfaces" command -v ethtool
+    need tcpdump "reads captures, and compares filters" command -v tcpdump
+    need tshark "reads captures" command -v tshark
+    need clang "compiles a test's XDP program" command -v clang
+    need chromium "opens report pages of the load tester" command -v chromium
+    need tmux "a terminal for the CLI and the load tester's console" command -v tmux
+    need dpdk-dev "a memif peer: dpdk-testpmd" command -v dpdk-testpmd
+    need librte-net-memif23 "a memif peer: its driver" sh -c "ls /usr/lib/*/dpdk/pmds-*/librte_net_memif.so.*"
+    need qemu-system-x86 "a host with a kernel that has VLANs" command -v qemu-system-x86_64
+    need busybox-static "the programs of that host" test -x /bin/busybox
+    need cpio "packs the disk of that host" command -v cpio
 fi
 
 if [ -n "$missing" ]; then
     install="apt-get install --yes --no-install-recommends$missing"
     if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
-        echo "Installing what 'make $target' needs:$missing"
+        echo "Installing what 'make $target' needs:$reasons"
         export DEBIAN_FRONTEND=noninteractive
         # Package lists may be old, or not there at all.
         $install || { apt-get update && $install; }
     else
-        echo "Not installed, but 'make $target' needs it:$missing"
+        echo "Not installed, but 'make $target' needs it:$reasons"
         echo "Please run:    sudo $install"
     fi
 fi

@@ -100,6 +100,8 @@ do_install() {
     made=""
     directory "$(dirname "$manifest")"
     put 755 "$binary" "$bindir/quiver"
+    # Where backtraces and gdb look for it.
+    [ ! -e "$binary.debug" ] || put 644 "$binary.debug" "$bindir/.debug/quiver.debug"
     put_name vppctl
     put_name trex-loadtest
     sed "s|@bindir@|$bindir|; s|@sysconfdir@|$SYSCONFDIR|" "$here/packaging/quiver.service" >"$work/quiver.service"

@@ -26,9 +26,9 @@ def root(tmp_path):
     return made
 
 
-def make(target, root, check=True):
+def make(target, root, check=True, binary=QUIVER):
     """Runs `make install` or `uninstall`; gives what it said."""
-    where = (f"PREFIX=/{PREFIX}", "SYSCONFDIR=/etc", f"DESTDIR={root}", f"BINARY={QUIVER}")
+    where = (f"PREFIX=/{PREFIX}", "SYSCONFDIR=/etc", f"DESTDIR={root}", f"BINARY={binary}")
     done = run("make", "--no-print-directory", "-C", ROOT, target, *where, check=check)
     return done.stdout + done.stderr
 
@@ -166,3 +166,27 @@ def test_the_unit_is_well_formed(root, tmp_path):
     unit.write_text((root / UNIT).read_text().replace(f"/{PREFIX}/bin", str(root / f"{PREFIX}/bin")))
     done = run("systemd-analyze", "verify", "--man=no", unit, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_debug_information_lies_beside_the_program(root, tmp_path):
+    """`make build` splits it off. Backtraces of the smaller program still name file and line, installed or not."""
+    source = tmp_path / "panics.rs"
+    source.write_text('fn main() {\n    panic!("on purpose");\n}\n')
+    program = tmp_path / "quiver"
+    run("rustc", "-g", "-o", program, source)
+    whole = program.stat().st_size
+
+    def backtrace(of):
+        return subprocess.run([of], env={"RUST_BACKTRACE": "1"}, capture_output=True, text=True).stderr
+
+    for _ in range(2):
+        # A second time, there is nothing left to do.
+        run(ROOT / "scripts/split-debug.sh", program)
+        assert program.stat().st_size < whole / 2
+        assert "panics.rs:2:" in backtrace(program).split("stack backtrace:")[1]
+    make("install", root, binary=program)
+    installed = root / f"{PREFIX}/bin/quiver"
+    program.with_name("quiver.debug").unlink()
+    assert "panics.rs:2:" in backtrace(installed).split("stack backtrace:")[1]
+    (root / f"{PREFIX}/bin/.debug/quiver.debug").unlink()
+    assert "panics.rs:2:" not in backtrace(installed).split("stack backtrace:")[1]
