@@ -73,7 +73,7 @@ fn manual(arguments: &clap::Command) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
+    use clap::{CommandFactory, Parser};
 
     #[test]
     fn the_committed_guide_is_that_of_the_grammar() {
@@ -109,16 +109,46 @@ mod tests {
         assert!(!page.contains("quiver generate"));
     }
 
-    /// Commands in the documents: what is typed at a prompt, and what the page for Linux users puts beside Linux's
-    /// commands. Each with its page and the line that follows it.
-    fn commands_in_documents() -> Vec<(String, String, String)> {
+    /// Pages of the guide and README.md: name and text.
+    fn pages() -> Vec<(String, String)> {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let guide = std::fs::read_dir(root.join("docs/guide")).unwrap().map(|entry| entry.unwrap().path());
         let pages = guide.filter(|path| path.extension().is_some_and(|kind| kind == "md"));
+        let name = |path: &std::path::Path| path.file_name().unwrap().to_string_lossy().into_owned();
+        let read = |path: std::path::PathBuf| (name(&path), std::fs::read_to_string(&path).unwrap());
+        pages
+            .chain([root.join("README.md"), root.join("CONTRIBUTING.md"), root.join("bench/README.md")])
+            .map(read)
+            .collect()
+    }
+
+    /// Blocks of code of a page: the word behind the fence, and the text.
+    fn blocks(text: &str) -> Vec<(&str, String)> {
+        let mut found: Vec<(&str, String)> = Vec::new();
+        let mut is_inside = false;
+        for line in text.lines() {
+            match line.trim_start().strip_prefix("```") {
+                Some(kind) => {
+                    is_inside = !is_inside;
+                    found.extend(is_inside.then(|| (kind, String::new())));
+                }
+                None if is_inside => {
+                    let block = &mut found.last_mut().unwrap().1;
+                    block.push_str(line);
+                    block.push('\n');
+                }
+                None => {}
+            }
+        }
+        assert!(!is_inside, "a fence is open");
+        found
+    }
+
+    /// Commands in the documents: what is typed at a prompt, and what the page for Linux users puts beside Linux's
+    /// commands. Each with its page and the line that follows it.
+    fn commands_at_prompts() -> Vec<(String, String, String)> {
         let mut found = Vec::new();
-        for path in pages.chain([root.join("README.md")]) {
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            let text = std::fs::read_to_string(&path).unwrap();
+        for (name, text) in pages() {
             for (line, next) in text.lines().zip(text.lines().skip(1)) {
                 let typed =
                     ["quiver# ", "# quiver cli ", "# vppctl "].iter().find_map(|prompt| line.strip_prefix(prompt));
@@ -138,7 +168,7 @@ mod tests {
     #[test]
     fn every_command_in_the_documents_is_one() {
         let grammar = grammar();
-        let commands = commands_in_documents();
+        let commands = commands_at_prompts();
         assert!(commands.len() > 100, "{} commands are too few: were the prompts changed?", commands.len());
         let faults: Vec<String> = commands
             .iter()
@@ -148,6 +178,76 @@ mod tests {
                 let error = grammar.parse(line).err()?.to_string();
                 // A page may show a mistake: the error follows.
                 (error.lines().next() != Some(next)).then(|| format!("{page}: {line}: {error}"))
+            })
+            .collect();
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+    }
+
+    /// A block of commands without a prompt is marked with 'quiver' behind its fence.
+    #[test]
+    fn every_block_of_commands_is_one() {
+        let grammar = grammar();
+        let mut count = 0;
+        let mut faults = Vec::new();
+        // The page of commands is generated from the grammar, whose examples have a test of their own.
+        for (page, text) in pages().iter().filter(|(page, _)| page != "cli.md") {
+            for (kind, block) in blocks(text) {
+                let lines = command::complete_lines(&block);
+                if kind == "quiver" {
+                    let lines = lines.unwrap_or_else(|error| panic!("{page}: {block}{error}"));
+                    count += lines.len();
+                    let errors = lines.iter().filter_map(|line| Some((&line.text, grammar.parse(&line.text).err()?)));
+                    faults.extend(errors.map(|(line, error)| format!("{page}: {line}: {error}")));
+                } else if kind.is_empty() && lines.is_ok_and(|lines| grammar.parse(&lines[0].text).is_ok()) {
+                    faults.push(format!("{page}: mark as ```quiver:\n{block}"));
+                }
+            }
+        }
+        assert!(count > 40, "{count} commands are too few");
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+    }
+
+    /// What is typed into a shell: calls of the program. What follows them there (pipes, files, remarks) is left out.
+    fn calls() -> Vec<(String, Vec<String>)> {
+        let mut found = Vec::new();
+        for (page, text) in pages() {
+            for (kind, block) in blocks(&text).into_iter().filter(|(kind, _)| ["sh", "console"].contains(kind)) {
+                for line in block.replace("\\\n", " ").lines() {
+                    let typed = match kind {
+                        "sh" => Some(line),
+                        _ => line.strip_prefix("$ ").or_else(|| line.strip_prefix("# ")),
+                    };
+                    let Some(call) = typed.filter(|call| call.starts_with("quiver ")) else { continue };
+                    let mut words = vec![String::new()];
+                    let mut quote = None;
+                    for letter in call.chars() {
+                        match (letter, quote) {
+                            ('\'' | '"', None) => quote = Some(letter),
+                            (_, Some(open)) if open == letter => quote = None,
+                            (' ', None) => words.push(String::new()),
+                            _ => words.last_mut().unwrap().push(letter),
+                        }
+                    }
+                    let is_of_shell = |word: &String| word.starts_with(['|', '<', '>', '&', '#', ';']);
+                    words.truncate(words.iter().position(is_of_shell).unwrap_or(words.len()));
+                    words.retain(|word| !word.is_empty());
+                    found.push((page.clone(), words));
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn every_call_of_the_program_in_the_documents_is_one() {
+        let calls = calls();
+        assert!(calls.len() > 30, "{} calls are too few", calls.len());
+        let faults: Vec<String> = calls
+            .into_iter()
+            .filter_map(|(page, words)| {
+                let error =
+                    crate::Arguments::try_parse_from(crate::loadtest::spelled(words.iter().map(Into::into))).err()?;
+                Some(format!("{page}: {}: {error}", words.join(" ")))
             })
             .collect();
         assert!(faults.is_empty(), "{}", faults.join("\n"));

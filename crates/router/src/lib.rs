@@ -58,7 +58,7 @@ use inspect::StallWatch;
 use interface::link_watch::LinkWatch;
 use interface::{FactsTable, InterfaceCounters, Interfaces, SharedFacts};
 use ip::control::Ip;
-use ip::count::Places;
+use ip::count::CounterSlots;
 use ip::fibs::SharedTables;
 use ip::{Fibs4, Fibs6};
 use local::UdpListeners;
@@ -439,7 +439,7 @@ impl Router {
         let (fib4, fib6, objects) = (Fib4::new(&domain)?, Fib6::new(&domain)?, Objects::new(&domain)?);
         let tables4: SharedTables<_> = Arc::new(Published::new(&domain, Chunks::default()));
         let tables6: SharedTables<_> = Arc::new(Published::new(&domain, Chunks::default()));
-        let places = Places::new(options.workers)?;
+        let places = CounterSlots::new(options.workers)?;
         let labels: mpls::table::SharedLabels = Arc::new(Published::new(&domain, Vec::new()));
         let fibs = Fibs4::new(tables4.clone(), facts.clone(), places.clone());
         let fibs6 = Fibs6::new(tables6.clone(), facts.clone(), places.clone());

@@ -16,9 +16,8 @@ use std::time::Duration;
 
 /// Four times the work takes less than so many times the cost.
 const MOST: u32 = 6;
-/// The least of some trials is what is compared; a case is tried again as often when it seems to fail.
-const TRIALS: usize = 2;
-const PATIENCE: usize = 3;
+/// A case that seems to fail is tried again. What is compared is the least of all its trials.
+const TRIALS: usize = 6;
 /// Costs below these tell nothing: pages come in heaps, and the first of all things takes longer.
 const LEAST_TIME: Duration = Duration::from_millis(4);
 const LEAST_MEMORY: u64 = 24 << 20;
@@ -96,6 +95,30 @@ impl Drop for Scratch {
     }
 }
 
+/// Processor time of the commands, of so many at once, and memory of all.
+struct Cost {
+    times: Vec<Duration>,
+    memory: u64,
+}
+
+impl Cost {
+    fn unknown() -> Cost {
+        Cost { times: Vec::new(), memory: u64::MAX }
+    }
+
+    /// Takes the least of two trials, of each piece: during much work another program always runs once, and then caches
+    /// hold what is its own.
+    fn improve(&mut self, other: Cost) {
+        self.times.resize(other.times.len(), Duration::MAX);
+        self.times.iter_mut().zip(other.times).for_each(|(time, other)| *time = other.min(*time));
+        self.memory = self.memory.min(other.memory);
+    }
+
+    fn sum(&self) -> (Duration, u64) {
+        (self.times.iter().sum(), self.memory)
+    }
+}
+
 /// What is measured: a state of so much work, and the commands that are measured on it.
 struct Case<'a> {
     name: &'a str,
@@ -106,8 +129,7 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Processor time of the commands, of so many at once, and memory of all.
-    fn cost(&self, work: usize) -> (Vec<Duration>, u64) {
+    fn cost(&self, work: usize) -> Cost {
         let mut bench = Bench::new(&(self.before)(work));
         let measured = (self.measured)(work);
         let memory = resident();
@@ -118,24 +140,16 @@ impl Case<'_> {
             bench.settle();
             time
         });
-        (times.collect(), resident().saturating_sub(memory))
-    }
-
-    /// The least of several trials, of each piece: much work takes so long that somebody else runs in between always,
-    /// and what was in caches is then gone.
-    fn best(&self, work: usize) -> (Duration, u64) {
-        let (mut times, mut memory) = self.cost(work);
-        for (others, other) in (1..TRIALS).map(|_| self.cost(work)) {
-            times.iter_mut().zip(others).for_each(|(time, other)| *time = other.min(*time));
-            memory = memory.min(other);
-        }
-        (times.into_iter().sum(), memory)
+        Cost { times: times.collect(), memory: resident().saturating_sub(memory) }
     }
 
     fn check(&self) {
+        let (mut less, mut more) = (Cost::unknown(), Cost::unknown());
         let mut said = String::new();
-        for _ in 0..PATIENCE {
-            let ((time, memory), (time4, memory4)) = (self.best(self.work), self.best(4 * self.work));
+        for _ in 0..TRIALS {
+            less.improve(self.cost(self.work));
+            more.improve(self.cost(4 * self.work));
+            let ((time, memory), (time4, memory4)) = (less.sum(), more.sum());
             let _ = writeln!(said, "{}: {} took {time:?}, {memory} bytes; ", self.name, self.work);
             let _ = writeln!(said, "{}: {} took {time4:?}, {memory4} bytes", self.name, 4 * self.work);
             if time4 < MOST * time.max(LEAST_TIME) && memory4 < u64::from(MOST) * memory.max(LEAST_MEMORY / 4) {
