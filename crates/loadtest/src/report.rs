@@ -8,7 +8,7 @@ use crate::probe::Probe;
 use crate::receive::Received;
 use crate::receive::heard::Heard;
 use crate::tester::{Counted, Finished};
-use crate::verdict::{Facts, Verdict};
+use crate::verdict::{Verdict, VerdictInput};
 use graph::time;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -460,7 +460,7 @@ impl Report {
         if let Some(why) = self.others.excess().filter(|_| !is_whole) {
             return Verdict::no_result(why);
         }
-        Verdict::from(&Facts {
+        Verdict::from(&VerdictInput {
             is_maximum: self.rate == "max",
             kept_rate: self.kept_rate,
             not_sent_share: self.ports.iter().map(|port| port.counts.not_sent_share()).fold(0.0, f64::max),

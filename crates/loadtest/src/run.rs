@@ -1,7 +1,7 @@
 //! One run: what is sent, for how long, through what; and its report.
 
+use crate::device::fault_injection::FaultInjection;
 use crate::device::kernel::KernelDevice;
-use crate::device::plant::FaultInjection;
 use crate::device::process::Process;
 use crate::device::quiver::QuiverDevice;
 use crate::device::reference::{Counts, Impairments, wire};

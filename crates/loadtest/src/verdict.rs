@@ -67,7 +67,7 @@ pub struct Verdict {
 
 /// What a verdict is made of.
 #[derive(Debug, Clone, Default)]
-pub struct Facts<'a> {
+pub struct VerdictInput<'a> {
     /// The load tester sent at the maximum rate.
     pub is_maximum: bool,
     pub kept_rate: bool,
@@ -92,7 +92,7 @@ pub struct Facts<'a> {
 }
 
 impl Verdict {
-    pub fn from(facts: &Facts<'_>) -> Verdict {
+    pub fn from(facts: &VerdictInput<'_>) -> Verdict {
         let share = facts.lost as f64 / (facts.sent as f64).max(1.0);
         let is_lossy = share > NOTHING;
         let mut evidence = Vec::new();
@@ -245,7 +245,7 @@ mod tests {
         WorkerLoad { worker: 0, seconds: 1.0, clocks: 2.6e9, rounds: calls, sleeps: 0, nodes: vec![input, lookup] }
     }
 
-    fn bound(facts: Facts<'_>) -> Bound {
+    fn bound(facts: VerdictInput<'_>) -> Bound {
         Verdict::from(&facts).bound
     }
 
@@ -253,41 +253,47 @@ mod tests {
     fn what_holds_a_device_back_is_seen_by_its_figures() {
         let busy = [worker(100_000, 10, 25_600_000)];
         let idle = [worker(5_000_000, 4_000_000, 10_000_000)];
-        let lossy = Facts { kept_rate: true, sent: 30_000_000, lost: 4_400_000, ..Facts::default() };
+        let lossy = VerdictInput { kept_rate: true, sent: 30_000_000, lost: 4_400_000, ..VerdictInput::default() };
         let full = [Lost { node: "e1-tx".into(), reason: "device has no room".into(), packets: 4_400_000 }];
-        assert_eq!(bound(Facts { workers: &busy, ..lossy.clone() }), Bound::Cpu);
-        assert_eq!(bound(Facts { workers: &idle, has_cards: true, ..lossy.clone() }), Bound::Device);
+        assert_eq!(bound(VerdictInput { workers: &busy, ..lossy.clone() }), Bound::Cpu);
+        assert_eq!(bound(VerdictInput { workers: &idle, has_cards: true, ..lossy.clone() }), Bound::Device);
         // Memory is no card.
-        assert_eq!(bound(Facts { workers: &idle, ..lossy.clone() }), Bound::Ring);
+        assert_eq!(bound(VerdictInput { workers: &idle, ..lossy.clone() }), Bound::Ring);
         assert!(!Bound::Ring.words().contains("NIC"));
-        assert_eq!(bound(Facts { workers: &idle, drops: &full, ..lossy.clone() }), Bound::Queue);
-        assert_eq!(bound(Facts { workers: &idle, drops: &full, own_is_full: true, ..lossy.clone() }), Bound::Generator);
-        assert_eq!(bound(Facts { workers: &idle, drops: &full, away: 5e6, ..lossy.clone() }), Bound::Generator);
-        assert_eq!(bound(Facts { own_missed: 3_000_000, ..lossy.clone() }), Bound::Generator);
+        assert_eq!(bound(VerdictInput { workers: &idle, drops: &full, ..lossy.clone() }), Bound::Queue);
+        assert_eq!(
+            bound(VerdictInput { workers: &idle, drops: &full, own_is_full: true, ..lossy.clone() }),
+            Bound::Generator
+        );
+        assert_eq!(bound(VerdictInput { workers: &idle, drops: &full, away: 5e6, ..lossy.clone() }), Bound::Generator);
+        assert_eq!(bound(VerdictInput { own_missed: 3_000_000, ..lossy.clone() }), Bound::Generator);
         assert_eq!(bound(lossy), Bound::Unknown);
-        let good = Facts { kept_rate: true, sent: 10_000_000, workers: &idle, ..Facts::default() };
+        let good = VerdictInput { kept_rate: true, sent: 10_000_000, workers: &idle, ..VerdictInput::default() };
         assert_eq!(bound(good.clone()), Bound::Nothing);
-        assert_eq!(bound(Facts { is_maximum: true, ..good.clone() }), Bound::Generator);
-        let slow = |not_sent_share| Facts { kept_rate: false, not_sent_share, ..good.clone() };
+        assert_eq!(bound(VerdictInput { is_maximum: true, ..good.clone() }), Bound::Generator);
+        let slow = |not_sent_share| VerdictInput { kept_rate: false, not_sent_share, ..good.clone() };
         assert_eq!((bound(slow(0.009)), bound(slow(0.02))), (Bound::Nothing, Bound::Generator));
-        assert_eq!(bound(Facts { kept_rate: false, workers: &[], in_senders_time: true, ..good.clone() }), Bound::Cpu);
-        assert_eq!(bound(Facts { is_maximum: true, refused: 1_000_000, ..good.clone() }), Bound::Ring);
+        assert_eq!(
+            bound(VerdictInput { kept_rate: false, workers: &[], in_senders_time: true, ..good.clone() }),
+            Bound::Cpu
+        );
+        assert_eq!(bound(VerdictInput { is_maximum: true, refused: 1_000_000, ..good.clone() }), Bound::Ring);
         // A few that were refused, or missed, while a thread was preempted for a moment.
-        assert_eq!(bound(Facts { is_maximum: true, refused: 10, ..good.clone() }), Bound::Generator);
-        assert_eq!(bound(Facts { refused: 10, own_missed: 10, ..good.clone() }), Bound::Nothing);
-        let slow = |refused| Facts { kept_rate: false, not_sent_share: 0.1, refused, ..good.clone() };
+        assert_eq!(bound(VerdictInput { is_maximum: true, refused: 10, ..good.clone() }), Bound::Generator);
+        assert_eq!(bound(VerdictInput { refused: 10, own_missed: 10, ..good.clone() }), Bound::Nothing);
+        let slow = |refused| VerdictInput { kept_rate: false, not_sent_share: 0.1, refused, ..good.clone() };
         assert_eq!((bound(slow(2_000_000)), bound(slow(200_000))), (Bound::Ring, Bound::Generator));
         assert_eq!(
-            bound(Facts { own_missed: 10, workers: &busy, sent: 30_000_000, lost: 4_400_000, ..good }),
+            bound(VerdictInput { own_missed: 10, workers: &busy, sent: 30_000_000, lost: 4_400_000, ..good }),
             Bound::Cpu
         );
     }
 
     #[test]
     fn rate_times_cost_is_the_clock() {
-        let facts = Facts { kept_rate: true, sent: 30_000_000, lost: 4_000_000, ..Facts::default() };
+        let facts = VerdictInput { kept_rate: true, sent: 30_000_000, lost: 4_000_000, ..VerdictInput::default() };
         let busy = [worker(100_000, 0, 26_000_000)];
-        let verdict = Verdict::from(&Facts { workers: &busy, ..facts });
+        let verdict = Verdict::from(&VerdictInput { workers: &busy, ..facts });
         assert_eq!(
             verdict.evidence[..2],
             [

@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::control_client::{self, ControlClient, SharedRequests};
 use crate::control_watch;
-use crate::desk::{self, ControlClient, SharedRequests};
 use crate::surroundings::{self, PidFile};
 use crate::watchdog::Watchdog;
 use crate::{cores, crash, log_sink, notify, show_config, signals};
@@ -218,7 +218,7 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
     };
 
     let (requests, incoming) = bounded(64);
-    router.listings = desk::listings(requests.clone());
+    router.listings = control_client::listings(requests.clone());
     let desk: Arc<dyn Executor> = Arc::new(ControlClient {
         commands: commands.clone(),
         requests,

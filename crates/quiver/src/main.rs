@@ -4,11 +4,11 @@
 mod bench;
 mod cli;
 mod completion;
+mod control_client;
 mod control_watch;
 mod cores;
 mod crash;
 mod daemon;
-mod desk;
 mod generate;
 mod loadtest;
 mod log_sink;

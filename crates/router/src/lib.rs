@@ -56,7 +56,7 @@ use icmp::Icmp;
 use icmp::ping::Pings;
 use inspect::StallWatch;
 use interface::link_watch::LinkWatch;
-use interface::{FactsTable, InterfaceCounters, Interfaces, SharedFacts};
+use interface::{InterfaceCounters, Interfaces, SharedViews, ViewTable};
 use ip::control::Ip;
 use ip::count::CounterSlots;
 use ip::fibs::SharedTables;
@@ -338,7 +338,7 @@ pub struct Router {
     pub streams: Streams,
     /// What is kept of the log; whoever runs the router feeds it.
     pub log: Arc<Logging>,
-    pub(crate) facts: SharedFacts,
+    pub(crate) view: SharedViews,
     pub(crate) nodes: Nodes,
     pub(crate) clears: inspect::Clears,
     devices: Devices,
@@ -432,7 +432,7 @@ impl Router {
         let pool = Pool::new(options.buffers, options.huge_pages)?;
         let mut graph = Graph::new(&domain, &pool, options.workers)?;
         let counters = InterfaceCounters::new(options.workers)?;
-        let facts: SharedFacts = Arc::new(Published::new(&domain, FactsTable::default()));
+        let view: SharedViews = Arc::new(Published::new(&domain, ViewTable::default()));
         let (sender, events) = crossbeam_channel::bounded(events::QUEUE);
         let icmp_policy: icmp::SharedPolicy = Arc::new(Published::new(&domain, icmp::Policy::default()));
         let punt_table: punt::SharedPunts = Arc::new(Published::new(&domain, punt::PuntTable::default()));
@@ -441,17 +441,17 @@ impl Router {
         let tables6: SharedTables<_> = Arc::new(Published::new(&domain, Chunks::default()));
         let places = CounterSlots::new(options.workers)?;
         let labels: mpls::table::SharedLabels = Arc::new(Published::new(&domain, Vec::new()));
-        let fibs = Fibs4::new(tables4.clone(), facts.clone(), places.clone());
-        let fibs6 = Fibs6::new(tables6.clone(), facts.clone(), places.clone());
+        let fibs = Fibs4::new(tables4.clone(), view.clone(), places.clone());
+        let fibs6 = Fibs6::new(tables6.clone(), view.clone(), places.clone());
 
         // One line a capability.
         let generator = packet_generator::register(&mut graph, &counters)?;
-        ethernet::register(&mut graph, &facts, &fibs, &counters)?;
-        let (arp, neighbours) = arp::register(&mut graph, &facts, &fibs, &objects.handle(), &sender)?;
+        ethernet::register(&mut graph, &view, &fibs, &counters)?;
+        let (arp, neighbours) = arp::register(&mut graph, &view, &fibs, &objects.handle(), &sender)?;
         let ip4 = ip4::register(
             &mut graph,
             ip4::Shared {
-                facts: &facts,
+                view: &view,
                 fibs: &fibs,
                 objects: &objects.handle(),
                 places: &places,
@@ -460,11 +460,11 @@ impl Router {
             },
             options.hash_seed,
         )?;
-        let nd = nd::register(&mut graph, &facts, &icmp_policy, &fibs6, &objects.handle(), &neighbours, &sender)?;
+        let nd = nd::register(&mut graph, &view, &icmp_policy, &fibs6, &objects.handle(), &neighbours, &sender)?;
         let ip6 = ip6::register(
             &mut graph,
             ip6::Shared {
-                facts: &facts,
+                view: &view,
                 policy: &icmp_policy,
                 fibs: &fibs6,
                 objects: &objects.handle(),
@@ -473,11 +473,11 @@ impl Router {
             },
             options.hash_seed,
         )?;
-        mld::register(&mut graph, &facts, &sender)?;
+        mld::register(&mut graph, &view, &sender)?;
         let mpls = mpls::register(
             &mut graph,
             mpls::Shared {
-                facts: &facts,
+                view: &view,
                 labels: &labels,
                 objects: &objects.handle(),
                 counters: &counters,
@@ -485,16 +485,16 @@ impl Router {
             },
             options.hash_seed,
         )?;
-        let icmp6 = icmp6::register(&mut graph, &facts, &icmp_policy, &punt_table, &fibs6, &objects.handle(), &sender)?;
-        let icmp = icmp::register(&mut graph, &facts, &icmp_policy, &punt_table, &fibs, &objects.handle(), &sender)?;
+        let icmp6 = icmp6::register(&mut graph, &view, &icmp_policy, &punt_table, &fibs6, &objects.handle(), &sender)?;
+        let icmp = icmp::register(&mut graph, &view, &icmp_policy, &punt_table, &fibs, &objects.handle(), &sender)?;
         let udp_ports = Arc::new(Published::new(&domain, local::PortTable::default()));
-        let local = local::register(&mut graph, &udp_ports, &icmp_policy, &facts)?;
+        let local = local::register(&mut graph, &udp_ports, &icmp_policy, &view)?;
         punt::register(&mut graph, &punt_table, &counters)?;
-        let span = span::register(&mut graph, &facts)?;
-        let handoff = handoff::register(&mut graph, &facts)?;
+        let span = span::register(&mut graph, &view)?;
+        let handoff = handoff::register(&mut graph, &view)?;
         let reassembly = reassembly::register(&mut graph, &fibs, &fibs6)?;
         let dhcp = dhcp::register(&mut graph, &sender)?;
-        let interface = interface::register(&mut graph, &facts)?;
+        let interface = interface::register(&mut graph, &view)?;
 
         Ok(Router {
             graph,
@@ -510,7 +510,7 @@ impl Router {
             counters,
             streams: Streams::default(),
             log: Arc::default(),
-            facts,
+            view,
             nodes: Nodes {
                 interface,
                 ip4,

@@ -54,17 +54,17 @@ impl LabelKey {
 
 /// Where a label leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LabelWay {
+pub struct LabelAction {
     pub leaf: Leaf,
     /// The label that it is changed for, as an entry of a label stack; 0 when the leaf does not ask for one.
     pub swap: u32,
 }
 
-impl LabelWay {
-    pub const MISS: LabelWay = LabelWay::to(Leaf::MISS);
+impl LabelAction {
+    pub const MISS: LabelAction = LabelAction::to(Leaf::MISS);
 
-    pub const fn to(leaf: Leaf) -> LabelWay {
-        LabelWay { leaf, swap: 0 }
+    pub const fn to(leaf: Leaf) -> LabelAction {
+        LabelAction { leaf, swap: 0 }
     }
 
     const fn word(self) -> u64 {
@@ -72,8 +72,8 @@ impl LabelWay {
     }
 
     #[inline(always)]
-    const fn of_word(word: u64) -> LabelWay {
-        LabelWay { leaf: Leaf(word as u32), swap: (word >> 32) as u32 }
+    const fn of_word(word: u64) -> LabelAction {
+        LabelAction { leaf: Leaf(word as u32), swap: (word >> 32) as u32 }
     }
 }
 
@@ -100,14 +100,14 @@ impl LabelTable {
         LabelLookup { leaves: self.leaves.clone() }
     }
 
-    /// Has a label lead somewhere else, by [`LabelWay::MISS`] nowhere; gives where it led. Lookups see one or the
+    /// Has a label lead somewhere else, by [`LabelAction::MISS`] nowhere; gives where it led. Lookups see one or the
     /// other.
-    pub fn set(&mut self, key: LabelKey, way: LabelWay) -> LabelWay {
+    pub fn set(&mut self, key: LabelKey, way: LabelAction) -> LabelAction {
         let place = &self.leaves[key.place()];
-        let before = LabelWay::of_word(place.load(Ordering::Relaxed));
+        let before = LabelAction::of_word(place.load(Ordering::Relaxed));
         // What the leaf names was made before.
         place.store(way.word(), Ordering::Release);
-        if way == LabelWay::MISS {
+        if way == LabelAction::MISS {
             self.maybe_empty.insert(key.place() / PLACES_IN_PAGE);
         }
         self.used = self.used + usize::from(way.leaf != Leaf::MISS) - usize::from(before.leaf != Leaf::MISS);
@@ -124,8 +124,8 @@ impl LabelTable {
         }
     }
 
-    pub fn get(&self, key: LabelKey) -> LabelWay {
-        LabelWay::of_word(self.leaves[key.place()].load(Ordering::Relaxed))
+    pub fn get(&self, key: LabelKey) -> LabelAction {
+        LabelAction::of_word(self.leaves[key.place()].load(Ordering::Relaxed))
     }
 
     /// Labels that lead somewhere.
@@ -150,10 +150,10 @@ impl LabelLookup {
         (&**self.leaves).try_into().expect("length set in new")
     }
 
-    /// Where a label leads, or [`LabelWay::MISS`]. What the leaf names stays valid for the round.
+    /// Where a label leads, or [`LabelAction::MISS`]. What the leaf names stays valid for the round.
     #[inline]
-    pub fn lookup(&self, _: &Round<'_>, key: LabelKey) -> LabelWay {
-        LabelWay::of_word(self.array()[key.place()].load(Ordering::Acquire))
+    pub fn lookup(&self, _: &Round<'_>, key: LabelKey) -> LabelAction {
+        LabelAction::of_word(self.array()[key.place()].load(Ordering::Acquire))
     }
 
     /// Replaces entries of label stacks, in host order, by leaves, and writes what they are changed for.
@@ -204,9 +204,9 @@ mod tests {
                 if at % 16 == 0 {
                     table.trim();
                 }
-                let way = LabelWay { leaf: Leaf(*leaf), swap: leaf.wrapping_mul(0x7654_3000) };
+                let way = LabelAction { leaf: Leaf(*leaf), swap: leaf.wrapping_mul(0x7654_3000) };
                 let before = if *leaf == 0 { book.remove(key) } else { book.insert(*key, way) };
-                prop_assert_eq!(table.set(*key, way), before.unwrap_or(LabelWay::MISS));
+                prop_assert_eq!(table.set(*key, way), before.unwrap_or(LabelAction::MISS));
                 prop_assert_eq!(table.len(), book.len());
             }
             let round = reader.round();
@@ -220,8 +220,8 @@ mod tests {
             lookup.lookup_batch(&round, &mut leaves, &mut swaps);
             for ((key, entry), (leaf, swap)) in keys.iter().zip(entries).zip(leaves.into_iter().zip(swaps)) {
                 prop_assert_eq!(LabelKey::of_entry(entry), *key);
-                let expected = book.get(key).copied().unwrap_or(LabelWay::MISS);
-                let found = LabelWay { leaf: Leaf(leaf), swap: swap as u32 };
+                let expected = book.get(key).copied().unwrap_or(LabelAction::MISS);
+                let found = LabelAction { leaf: Leaf(leaf), swap: swap as u32 };
                 prop_assert_eq!((found, lookup.lookup(&round, *key), table.get(*key)), (expected, expected, expected));
             }
         }

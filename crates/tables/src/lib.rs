@@ -20,7 +20,7 @@ pub mod synthetic;
 pub use fib4::{Fib4, Lookup4};
 pub use fib6::{Fib6, Lookup6};
 pub use kernel::Kernel;
-pub use labels::{LabelKey, LabelLookup, LabelTable, LabelWay};
+pub use labels::{LabelAction, LabelKey, LabelLookup, LabelTable};
 pub use leaf::Leaf;
 pub use memory::{keep_heap_small, trim_heap};
 pub use object::{Adjacency, Object, ObjectHandle, Objects, Replacement, kind};

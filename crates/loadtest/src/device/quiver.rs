@@ -2,7 +2,7 @@
 //!
 //! It has the networks and routes of the usual profiles: `docs/guide/load-tester.md` lists them.
 
-use super::plant::FaultInjection;
+use super::fault_injection::FaultInjection;
 use command::CommandSet;
 use drivers::memif::{self, Role};
 use graph::schedule;

@@ -10,7 +10,7 @@
 //! any host fill the table, or take the place of another before it is known.
 
 use crate::events::EventSender;
-use crate::interface::{InterfaceView, SharedFacts};
+use crate::interface::{InterfaceView, SharedViews};
 use crate::ip::Fibs4;
 use crate::ip::on_link::OnLink;
 use crate::neighbour::learn::{Learner, NotLearned};
@@ -142,7 +142,7 @@ pub fn spec() -> NodeSpec {
 /// What the node reads.
 #[derive(Clone)]
 pub struct Tables {
-    pub facts: SharedFacts,
+    pub view: SharedViews,
     pub neighbours: Arc<Shared>,
     pub policy: SharedPolicy,
     pub fibs: Fibs4,
@@ -165,57 +165,57 @@ impl ArpInput {
     }
 
     fn one(&mut self, cx: &mut Context<'_>, tables: &Tables, row: &mut Row) -> Edge {
-        let facts = tables.facts.load(cx.round).get(row.rx_interface);
-        let Some(facts) = facts.filter(|facts| !facts.addresses.is_empty()) else { return Edge::NoAddress };
+        let view = tables.view.load(cx.round).get(row.rx_interface);
+        let Some(view) = view.filter(|view| !view.addresses.is_empty()) else { return Edge::NoAddress };
         let arp = match read(cx, row) {
             Ok(arp) => arp,
             Err(fault) => return fault,
         };
-        if facts.owns(arp.sender_ip) {
-            return self.claims_ours(cx, facts, &arp);
+        if view.owns(arp.sender_ip) {
+            return self.claims_ours(cx, view, &arp);
         }
         let policy = tables.policy.load(cx.round);
         // A probe (RFC 5227 2.1) has no sender address: it is answered, nothing is learned.
         if arp.sender_ip.is_unspecified() {
             return match arp.operation {
-                Operation::Request if facts.owns(arp.target_ip) => self.answer(cx, row, facts, policy, &arp, REPLIES),
+                Operation::Request if view.owns(arp.target_ip) => self.answer(cx, row, view, policy, &arp, REPLIES),
                 Operation::Request => Edge::NotForUs,
                 _ => Edge::NoHost,
             };
         }
-        if !facts.is_attached(arp.sender_ip) && !tables.routes.is(cx.round, facts.index, arp.sender_ip.into()) {
+        if !view.is_attached(arp.sender_ip) && !tables.routes.is(cx.round, view.index, arp.sender_ip.into()) {
             return Edge::ForeignSender;
         }
-        if facts.is_no_host(arp.sender_ip) {
+        if view.is_no_host(arp.sender_ip) {
             return Edge::NoHost;
         }
-        let key = NeighbourKey::new(facts.index, arp.sender_ip);
+        let key = NeighbourKey::new(view.index, arp.sender_ip);
         let entry = tables.neighbours.get(cx.round, &key);
         match arp.operation {
-            Operation::Request if facts.owns(arp.target_ip) => {
-                self.answer_and_learn(cx, row, facts, policy, &arp, entry, REPLIES)
+            Operation::Request if view.owns(arp.target_ip) => {
+                self.answer_and_learn(cx, row, view, policy, &arp, entry, REPLIES)
             }
             _ if arp.sender_ip == arp.target_ip => {
-                match self.learn(cx, facts, policy, &arp, entry, policy.accepts_unknown) {
+                match self.learn(cx, view, policy, &arp, entry, policy.accepts_unknown) {
                     Ok(()) => Edge::Gratuitous,
                     Err(Edge::NotAskedFor) => Edge::UnknownAnnounced,
                     Err(edge) => edge,
                 }
             }
-            Operation::Reply if facts.owns(arp.target_ip) => match self.learn(cx, facts, policy, &arp, entry, false) {
+            Operation::Reply if view.owns(arp.target_ip) => match self.learn(cx, view, policy, &arp, entry, false) {
                 Ok(()) => Edge::RepliesReceived,
                 Err(edge) => edge,
             },
             Operation::Reply => Edge::ReplyElsewhere,
-            _ if facts.proxy_arp && self.stands_for(cx, facts, policy, arp.target_ip) => {
-                self.answer_and_learn(cx, row, facts, policy, &arp, entry, PROXY_REPLIES)
+            _ if view.proxy_arp && self.stands_for(cx, view, policy, arp.target_ip) => {
+                self.answer_and_learn(cx, row, view, policy, &arp, entry, PROXY_REPLIES)
             }
             _ => {
                 // RFC 826: who is known already is followed whomever it asks.
                 if entry.is_some_and(|entry| entry.word().mac().is_some()) {
-                    let _ = self.learn(cx, facts, policy, &arp, entry, false);
+                    let _ = self.learn(cx, view, policy, &arp, entry, false);
                 }
-                if facts.is_attached(arp.target_ip) || tables.routes.is(cx.round, facts.index, arp.target_ip.into()) {
+                if view.is_attached(arp.target_ip) || tables.routes.is(cx.round, view.index, arp.target_ip.into()) {
                     Edge::NotForUs
                 } else {
                     Edge::ForeignTarget
@@ -225,12 +225,12 @@ impl ArpInput {
     }
 
     /// Somebody says that it has an address of ours.
-    fn claims_ours(&mut self, cx: &Context<'_>, facts: &InterfaceView, arp: &Arp) -> Edge {
-        if arp.sender_mac == facts.mac {
+    fn claims_ours(&mut self, cx: &Context<'_>, view: &InterfaceView, arp: &Arp) -> Edge {
+        if arp.sender_mac == view.mac {
             return Edge::CameBack;
         }
         if self.conflicts.take(cx.now, CONFLICTS_TOLD) {
-            let key = NeighbourKey::new(facts.index, arp.sender_ip);
+            let key = NeighbourKey::new(view.index, arp.sender_ip);
             self.learner.tell_conflict(key, arp.sender_mac);
         }
         Edge::OurAddress
@@ -241,13 +241,13 @@ impl ArpInput {
     fn learn(
         &mut self,
         cx: &Context<'_>,
-        facts: &InterfaceView,
+        view: &InterfaceView,
         policy: &Policy,
         arp: &Arp,
         entry: Option<Entry<'_>>,
         create: bool,
     ) -> Result<(), Edge> {
-        let said = (NeighbourKey::new(facts.index, arp.sender_ip), arp.sender_mac);
+        let said = (NeighbourKey::new(view.index, arp.sender_ip), arp.sender_mac);
         self.learner.learn(cx, said, Evidence::Reachable, entry, create, policy.rates.ip4.learning).map_err(|why| {
             match why {
                 NotLearned::ContradictsStatic => Edge::ContradictsStatic,
@@ -263,19 +263,19 @@ impl ArpInput {
         &mut self,
         cx: &mut Context<'_>,
         row: &mut Row,
-        facts: &InterfaceView,
+        view: &InterfaceView,
         policy: &Policy,
         arp: &Arp,
         entry: Option<Entry<'_>>,
         counter: usize,
     ) -> Edge {
         let is_news = entry.is_none_or(|entry| entry.word().mac() != Some(arp.sender_mac));
-        let answered = self.answer(cx, row, facts, policy, arp, counter);
+        let answered = self.answer(cx, row, view, policy, arp, counter);
         if answered != Edge::Reply {
             return answered;
         }
         // RFC 826: who asks us will soon be talked to.
-        match self.learn(cx, facts, policy, arp, entry, true) {
+        match self.learn(cx, view, policy, arp, entry, true) {
             Ok(()) if is_news => cx.count(ASKERS_LEARNED, 1),
             Ok(()) => {}
             Err(_) => cx.count(ASKERS_NOT_LEARNED, 1),
@@ -288,33 +288,33 @@ impl ArpInput {
         &mut self,
         cx: &mut Context<'_>,
         row: &mut Row,
-        facts: &InterfaceView,
+        view: &InterfaceView,
         policy: &Policy,
         arp: &Arp,
         counter: usize,
     ) -> Edge {
-        if !self.replies.of(facts.index).take(cx.now, policy.rates.ip4.replies) {
+        if !self.replies.of(view.index).take(cx.now, policy.rates.ip4.replies) {
             return Edge::RepliesLimited;
         }
         let reply = Arp {
             operation: Operation::Reply,
-            sender_mac: facts.mac,
+            sender_mac: view.mac,
             sender_ip: arp.target_ip,
             target_mac: arp.sender_mac,
             target_ip: arp.sender_ip,
         };
-        write_frame(cx, row, &facts.link_header(arp.sender_mac, EtherType::ARP), &reply);
-        row.scratch = facts.index.0 as u64;
+        write_frame(cx, row, &view.link_header(arp.sender_mac, EtherType::ARP), &reply);
+        row.scratch = view.index.0 as u64;
         cx.count(counter, 1);
         Edge::Reply
     }
 
     /// RFC 1027: whether we answer for somebody else's address, as the way to it leads
     /// through us and not back to where the question came from.
-    fn stands_for(&self, cx: &Context<'_>, facts: &InterfaceView, policy: &Policy, wanted: Ipv4Addr) -> bool {
+    fn stands_for(&self, cx: &Context<'_>, view: &InterfaceView, policy: &Policy, wanted: Ipv4Addr) -> bool {
         policy.is_proxied(wanted) && {
-            let leaf = self.tables.fibs.lookup(cx.round, facts.index, wanted.into());
-            self.leads_elsewhere(cx, leaf, facts.index)
+            let leaf = self.tables.fibs.lookup(cx.round, view.index, wanted.into());
+            self.leads_elsewhere(cx, leaf, view.index)
         }
     }
 

@@ -10,7 +10,7 @@ mod send;
 
 use crate::capability::{self, Capability, Stage};
 use crate::events::EventSender;
-use crate::interface::SharedFacts;
+use crate::interface::SharedViews;
 use crate::ip::Fibs4;
 use crate::ip::on_link::OnLink;
 use crate::neighbour::glean::{self, Glean};
@@ -47,7 +47,7 @@ pub(crate) struct Nodes {
 /// When the graph is full.
 pub(crate) fn register(
     graph: &mut Graph,
-    facts: &SharedFacts,
+    view: &SharedViews,
     fibs: &Fibs4,
     objects: &ObjectHandle,
     events: &EventSender,
@@ -55,7 +55,7 @@ pub(crate) fn register(
     let table = Table::new(graph.domain());
     let policy: SharedPolicy = Arc::new(Published::new(graph.domain(), Policy::default()));
     let tables = input::Tables {
-        facts: facts.clone(),
+        view: view.clone(),
         neighbours: table.shared(),
         policy: policy.clone(),
         fibs: fibs.clone(),
@@ -74,9 +74,9 @@ pub(crate) fn register(
             Resolve::new(Family::Ip4, objects.clone(), events.clone(), known.clone(), shared_policy.clone(), share);
         Behaviour::Expand(Box::new(resolve))
     })?;
-    let (known, facts) = (table.shared(), facts.clone());
+    let (known, view) = (table.shared(), view.clone());
     graph.register(glean::spec(Family::Ip4), move |_| {
-        Behaviour::Map(Box::new(Glean::new(Family::Ip4, known.clone(), gleaned.clone(), facts.clone())))
+        Behaviour::Map(Box::new(Glean::new(Family::Ip4, known.clone(), gleaned.clone(), view.clone())))
     })?;
     Ok((Nodes { arp }, Neighbours::new(table, policy)))
 }

@@ -10,7 +10,7 @@
 //! header, too, for the node that takes the label off.
 
 use super::station;
-use crate::interface::{FactsTable, InterfaceView, SharedFacts};
+use crate::interface::{InterfaceView, SharedViews, ViewTable};
 use crate::ip::Fibs4;
 use crate::vlan::{Found, Inner};
 use graph::vector::VECTOR_SIZE;
@@ -72,7 +72,7 @@ pub fn spec() -> NodeSpec {
 }
 
 pub struct EthernetInput {
-    facts: SharedFacts,
+    view: SharedViews,
     intake: Intake,
 }
 
@@ -94,27 +94,27 @@ struct Scratch {
 }
 
 impl EthernetInput {
-    pub fn new(facts: SharedFacts, fibs: Fibs4, rx: Arc<CounterTable>) -> EthernetInput {
+    pub fn new(view: SharedViews, fibs: Fibs4, rx: Arc<CounterTable>) -> EthernetInput {
         let scratch =
             Scratch { shapes: [Shape::PLAIN; VECTOR_SIZE], tags: [0; VECTOR_SIZE], lengths: [0; VECTOR_SIZE] };
-        EthernetInput { facts, intake: Intake { fibs, rx, scratch: Box::new(scratch) } }
+        EthernetInput { view, intake: Intake { fibs, rx, scratch: Box::new(scratch) } }
     }
 }
 
 impl Map for EthernetInput {
     #[inline]
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
-        let facts = self.facts.load(cx.round);
+        let view = self.view.load(cx.round);
         if let Some(rx) = vector.one_rx_interface() {
             let all = 0..vector.len();
-            return self.intake.input(cx, vector, all, facts, rx);
+            return self.intake.input(cx, vector, all, view, rx);
         }
         // Several interfaces in one vector: run by run.
         let mut start = 0;
         while start < vector.len() {
             let rx = vector.rx_interfaces()[start];
             let run = vector.rx_interfaces()[start..].iter().take_while(|&&other| other == rx).count();
-            self.intake.input(cx, vector, start..start + run, facts, rx);
+            self.intake.input(cx, vector, start..start + run, view, rx);
             start += run;
         }
     }
@@ -151,35 +151,35 @@ impl Intake {
         cx: &mut Context<'_>,
         vector: &mut Vector,
         range: Range<usize>,
-        table: &FactsTable,
+        table: &ViewTable,
         rx: InterfaceIndex,
     ) {
-        let Some(facts) = table.get(rx) else {
+        let Some(view) = table.get(rx) else {
             range.for_each(|i| vector.set_edge(i, Edge::NoInterface.into()));
             return;
         };
-        if facts.sub_interfaces.is_some() {
-            return self.demultiplex(cx, vector, range, table, facts);
+        if view.sub_interfaces.is_some() {
+            return self.demultiplex(cx, vector, range, table, view);
         }
         let (frames, sides) = vector.l2_frames(cx.buffers, range.clone());
         let ethertype = ethertype_at(frames.bytes(0), 12);
         if ethertype == EtherType::IPV6 {
             let columns = Columns6 { flags: sides.flags, length: sides.length };
-            let faults = batch::ethernet_ip6(&frames, facts.mac, columns);
-            return self.examined(cx, vector, range, (table, facts), HeaderScan { faults, ..HeaderScan::IP6 });
+            let faults = batch::ethernet_ip6(&frames, view.mac, columns);
+            return self.examined(cx, vector, range, (table, view), HeaderScan { faults, ..HeaderScan::IP6 });
         }
         let columns = EthernetColumns { flags: sides.flags, length: sides.length, target: sides.target };
         if ethertype == EtherType::MPLS {
-            let faults = batch::ethernet_mpls(&frames, facts.mac, columns);
-            return self.examined(cx, vector, range, (table, facts), HeaderScan { faults, ..HeaderScan::MPLS });
+            let faults = batch::ethernet_mpls(&frames, view.mac, columns);
+            return self.examined(cx, vector, range, (table, view), HeaderScan { faults, ..HeaderScan::MPLS });
         }
         // Few packets are through before anything has come.
-        let slots = if frames.len() < FEW { None } else { self.fibs.ahead(cx.round, facts.ip4_table) };
+        let slots = if frames.len() < FEW { None } else { self.fibs.ahead(cx.round, view.ip4_table) };
         let faults = match slots {
-            Some(slots) => batch::ethernet_ip4_ahead(&frames, facts.mac, columns, |targets| slots.ask(targets)),
-            None => batch::ethernet_ip4(&frames, facts.mac, columns),
+            Some(slots) => batch::ethernet_ip4_ahead(&frames, view.mac, columns, |targets| slots.ask(targets)),
+            None => batch::ethernet_ip4(&frames, view.mac, columns),
         };
-        self.examined(cx, vector, range, (table, facts), HeaderScan { faults, ..HeaderScan::IP4 });
+        self.examined(cx, vector, range, (table, view), HeaderScan { faults, ..HeaderScan::IP4 });
     }
 
     /// Packets `range`, without sub-interfaces, after a pass over their headers.
@@ -189,10 +189,10 @@ impl Intake {
         cx: &mut Context<'_>,
         vector: &mut Vector,
         range: Range<usize>,
-        (table, facts): (&FactsTable, &InterfaceView),
+        (table, view): (&ViewTable, &InterfaceView),
         looked: HeaderScan,
     ) {
-        admit(cx, vector, &range, facts, looked.faults);
+        admit(cx, vector, &range, view, looked.faults);
         let columns = vector.columns();
         for (l3, l2) in columns.l3[range.clone()].iter_mut().zip(&columns.l2[range.clone()]) {
             *l3 = l2 + HEADER_LEN as u16;
@@ -205,13 +205,13 @@ impl Intake {
             let Some(edge) = ethertype_edge(cx, vector, i, looked) else {
                 // A tag, though nobody expects one: it and the rest are looked at anew.
                 vector.columns().flags[i..range.end].iter_mut().for_each(|flags| *flags &= !check::ALL);
-                return self.one_by_one(cx, vector, i..range.end, table, facts);
+                return self.one_by_one(cx, vector, i..range.end, table, view);
             };
             vector.set_edge(i, edge.into());
         }
     }
 
-    /// Packets `range` that may carry VLAN tags, of the interface of `facts`. Most often all of
+    /// Packets `range` that may carry VLAN tags, of the interface of `view`. Most often all of
     /// them are of one shape, and of one VLAN.
     #[inline]
     fn demultiplex(
@@ -219,19 +219,19 @@ impl Intake {
         cx: &mut Context<'_>,
         vector: &mut Vector,
         range: Range<usize>,
-        table: &FactsTable,
-        facts: &InterfaceView,
+        table: &ViewTable,
+        view: &InterfaceView,
     ) {
         let (frames, sides) = vector.l2_frames(cx.buffers, range.clone());
         let first = batch::first_shape(&frames, sides.length[0]);
         if !first.0.is_sound() {
-            return self.one_by_one(cx, vector, range, table, facts);
+            return self.one_by_one(cx, vector, range, table, view);
         }
-        let owner_of_first = owner(facts, first.0, first.1);
-        let own = |found: Found| table.get(found.index()).map_or(facts.mac, |own| own.mac);
+        let owner_of_first = owner(view, first.0, first.1);
+        let own = |found: Found| table.get(found.index()).map_or(view.mac, |own| own.mac);
         let station = match owner_of_first {
             Ok(Some(found)) if found.has_own_mac() => own(found),
-            _ => facts.mac,
+            _ => view.mac,
         };
         let Scratch { tags, lengths, .. } = &mut *self.scratch;
         lengths[..sides.length.len()].copy_from_slice(sides.length);
@@ -249,7 +249,7 @@ impl Intake {
         let looked = HeaderScan { faults: alike.faults, ..looked };
         let (tags, lengths) = (&tags[..alike.done], &lengths[..alike.done]);
         let done = range.start..range.start + alike.done;
-        admit(cx, vector, &done, facts, alike.faults);
+        admit(cx, vector, &done, view, alike.faults);
         let columns = vector.columns();
         for (l3, l2) in columns.l3[done.clone()].iter_mut().zip(&columns.l2[done.clone()]) {
             *l3 = l2 + first.0.header_length();
@@ -276,11 +276,11 @@ impl Intake {
             let mut counted = Counted::new(&self.rx, cx.thread);
             for i in done.clone() {
                 let at = i - range.start;
-                let owner = owner(facts, first.0, tags[at]);
+                let owner = owner(view, first.0, tags[at]);
                 let has_own_mac = matches!(owner, Ok(Some(found)) if found.has_own_mac());
-                if has_own_mac || station != facts.mac {
-                    let mac = if let Ok(Some(found)) = owner { own(found) } else { facts.mac };
-                    address_to(cx, vector, i, mac, facts);
+                if has_own_mac || station != view.mac {
+                    let mac = if let Ok(Some(found)) = owner { own(found) } else { view.mac };
+                    address_to(cx, vector, i, mac, view);
                     give(cx, vector, i, owner, lengths[at], &mut counted, (None, looked));
                 } else {
                     give(cx, vector, i, owner, lengths[at], &mut counted, (plain, looked));
@@ -288,7 +288,7 @@ impl Intake {
             }
         }
         if done.end < range.end {
-            self.one_by_one(cx, vector, done.end..range.end, table, facts);
+            self.one_by_one(cx, vector, done.end..range.end, table, view);
         }
     }
 
@@ -298,29 +298,29 @@ impl Intake {
         cx: &mut Context<'_>,
         vector: &mut Vector,
         range: Range<usize>,
-        table: &FactsTable,
-        facts: &InterfaceView,
+        table: &ViewTable,
+        view: &InterfaceView,
     ) {
         let Scratch { shapes, tags, lengths } = &mut *self.scratch;
         let (frames, sides) = vector.l2_frames(cx.buffers, range.clone());
         lengths[..sides.length.len()].copy_from_slice(sides.length);
         batch::shapes(&frames, lengths, shapes, tags);
         let columns = EthernetColumns { flags: sides.flags, length: sides.length, target: sides.target };
-        let faults = batch::tagged_ip4(&frames, facts.mac, columns, shapes);
+        let faults = batch::tagged_ip4(&frames, view.mac, columns, shapes);
         let looked = HeaderScan { faults, ..HeaderScan::IP4 };
         let plain = looked.plain();
-        admit(cx, vector, &range, facts, faults);
+        admit(cx, vector, &range, view, faults);
         let mut counted = Counted::new(&self.rx, cx.thread);
         for i in range.clone() {
             let at = i - range.start;
             let columns = vector.columns();
             columns.l3[i] = columns.l2[i] + shapes[at].header_length();
-            let owner = owner(facts, shapes[at], tags[at]);
+            let owner = owner(view, shapes[at], tags[at]);
             let mut plain = plain;
             if let Ok(Some(found)) = owner
                 && found.has_own_mac()
             {
-                address_to(cx, vector, i, table.get(found.index()).map_or(facts.mac, |own| own.mac), facts);
+                address_to(cx, vector, i, table.get(found.index()).map_or(view.mac, |own| own.mac), view);
                 plain = None;
             }
             give(cx, vector, i, owner, lengths[at], &mut counted, (plain, looked));
@@ -339,9 +339,9 @@ fn count(rx: &CounterTable, cx: &Context<'_>, found: Found, lengths: &[u16]) {
 
 /// Takes what is for extra addresses of the receiving interface.
 #[inline]
-fn admit(cx: &Context<'_>, vector: &mut Vector, range: &Range<usize>, facts: &InterfaceView, faults: u32) {
-    if faults & check::OTHER_STATION != 0 && !facts.stations.is_empty() {
-        station::admit(cx, vector, range.clone(), facts);
+fn admit(cx: &Context<'_>, vector: &mut Vector, range: &Range<usize>, view: &InterfaceView, faults: u32) {
+    if faults & check::OTHER_STATION != 0 && !view.stations.is_empty() {
+        station::admit(cx, vector, range.clone(), view);
     }
 }
 
@@ -375,7 +375,7 @@ fn give(
 /// Whose a frame is with these tags: a sub-interface's, or, with none, the receiving
 /// interface's own.
 #[inline]
-fn owner(facts: &InterfaceView, shape: Shape, tags: u32) -> Result<Option<Found>, Edge> {
+fn owner(view: &InterfaceView, shape: Shape, tags: u32) -> Result<Option<Found>, Edge> {
     if shape.is_truncated() {
         return Err(Edge::TruncatedTag);
     }
@@ -385,24 +385,24 @@ fn owner(facts: &InterfaceView, shape: Shape, tags: u32) -> Result<Option<Found>
     let (outer, inner) = ((tags >> 16) as u16 & VID_MASK, tags as u16 & VID_MASK);
     // IEEE 802.1Q-2022 9.6: identifier 0 names no VLAN, the tag only tells a priority.
     if shape.depth() == 0 || shape.depth() == 1 && outer == 0 {
-        return Ok(facts.sub_interfaces.as_ref().and_then(|demux| demux.untagged()));
+        return Ok(view.sub_interfaces.as_ref().and_then(|demux| demux.untagged()));
     }
     let inner = match shape.depth() {
         1 => Inner::None,
         _ if shape.is_inner_other() => Inner::Other,
         _ => Inner::Vid(inner),
     };
-    let found = facts.sub_interfaces.as_ref().and_then(|demux| demux.tagged(shape.outer_type(), outer, inner));
+    let found = view.sub_interfaces.as_ref().and_then(|demux| demux.tagged(shape.outer_type(), outer, inner));
     found.map(Some).ok_or(Edge::UnknownVlan)
 }
 
 /// Decides anew whether a frame is for the owner of the address `mac`, or for an extra one of the
 /// interface that received it.
-fn address_to(cx: &Context<'_>, vector: &mut Vector, i: usize, mac: MacAddress, facts: &InterfaceView) {
+fn address_to(cx: &Context<'_>, vector: &mut Vector, i: usize, mac: MacAddress, view: &InterfaceView) {
     let columns = vector.columns();
     let l2 = columns.l2[i] as usize;
     let to = &cx.buffers.bytes(columns.packets[i])[l2..l2 + 6];
-    let is_ours = *to == mac.0 || facts.stations.iter().any(|station| *to == station.0);
+    let is_ours = *to == mac.0 || view.stations.iter().any(|station| *to == station.0);
     columns.flags[i] &= !check::OTHER_STATION;
     if columns.flags[i] & check::GROUP == 0 && !is_ours {
         columns.flags[i] |= check::OTHER_STATION;

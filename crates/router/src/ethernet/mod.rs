@@ -7,7 +7,7 @@ mod snap;
 mod station;
 
 use crate::capability::{self, Capability, Stage};
-use crate::interface::{InterfaceCounters, SharedFacts};
+use crate::interface::{InterfaceCounters, SharedViews};
 use crate::ip::Fibs4;
 use graph::{Behaviour, Context, Graph, GraphError, NodeIndex, Row};
 
@@ -28,7 +28,7 @@ pub(crate) const CAPABILITY: Capability = Capability {
 /// When the graph is full.
 pub fn register(
     graph: &mut Graph,
-    facts: &SharedFacts,
+    view: &SharedViews,
     fibs: &Fibs4,
     counters: &InterfaceCounters,
 ) -> Result<NodeIndex, GraphError> {
@@ -36,9 +36,9 @@ pub fn register(
     graph.register(llc::spec(), move |_| Behaviour::Map(Box::new(llc::LlcInput::new(punts.clone()))))?;
     let punts = counters.punts.clone();
     graph.register(snap::spec(), move |_| Behaviour::Map(Box::new(snap::SnapInput::new(punts.clone()))))?;
-    let (facts, fibs, rx) = (facts.clone(), fibs.clone(), counters.rx.clone());
+    let (view, fibs, rx) = (view.clone(), fibs.clone(), counters.rx.clone());
     graph.register(input::spec(), move |_| {
-        Behaviour::Map(Box::new(input::EthernetInput::new(facts.clone(), fibs.clone(), rx.clone())))
+        Behaviour::Map(Box::new(input::EthernetInput::new(view.clone(), fibs.clone(), rx.clone())))
     })
 }
 

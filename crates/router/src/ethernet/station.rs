@@ -11,13 +11,13 @@ use wire::batch::check;
 
 /// Takes the mark off packets of `range` that are for an extra address of the interface.
 #[cold]
-pub fn admit(cx: &Context<'_>, vector: &mut Vector, range: Range<usize>, facts: &InterfaceView) {
+pub fn admit(cx: &Context<'_>, vector: &mut Vector, range: Range<usize>, view: &InterfaceView) {
     let columns = vector.columns();
     for i in range {
         if columns.flags[i] & check::OTHER_STATION != 0 {
             let l2 = columns.l2[i] as usize;
             let to = &cx.buffers.bytes(columns.packets[i])[l2..l2 + 6];
-            if facts.stations.iter().any(|station| station.0 == to) {
+            if view.stations.iter().any(|station| station.0 == to) {
                 columns.flags[i] &= !check::OTHER_STATION;
             }
         }

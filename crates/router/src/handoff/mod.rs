@@ -15,7 +15,7 @@ pub use control::Handoff;
 pub use node::Shares;
 
 use crate::capability::{Capability, Stage};
-use crate::interface::{Interface, SharedFacts};
+use crate::interface::{Interface, SharedViews};
 use graph::{Behaviour, EdgeIndex, Graph, GraphError};
 
 /// For `show plugins` and `show features`.
@@ -39,10 +39,10 @@ pub(crate) struct Nodes {
 ///
 /// # Errors
 /// When the graph is full.
-pub(crate) fn register(graph: &mut Graph, facts: &SharedFacts) -> Result<Nodes, GraphError> {
-    let facts = facts.clone();
+pub(crate) fn register(graph: &mut Graph, view: &SharedViews) -> Result<Nodes, GraphError> {
+    let view = view.clone();
     let node =
-        graph.register(node::spec(), move |_| Behaviour::Map(Box::new(node::WorkerHandoff::new(facts.clone()))))?;
+        graph.register(node::spec(), move |_| Behaviour::Map(Box::new(node::WorkerHandoff::new(view.clone()))))?;
     let edges = (0..graph.workers()).map(|worker| graph.connect_to_worker(node, "ethernet-input", worker));
     Ok(Nodes { edges: edges.collect::<Result<_, _>>()? })
 }

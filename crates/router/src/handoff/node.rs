@@ -3,7 +3,7 @@
 //! Reads: `l2`, `length`, `rx_interface`. Writes: nothing of the packet. Next: `ethernet-input`, on
 //! the worker that was chosen.
 
-use crate::interface::{FactsTable, SharedFacts};
+use crate::interface::{SharedViews, ViewTable};
 use graph::{Buffers, Context, EdgeIndex, InterfaceIndex, Map, NodeSpec, Snapshot, Vector};
 use std::fmt;
 use wire::flow::FlowHasher;
@@ -41,18 +41,18 @@ pub fn spec() -> NodeSpec {
 }
 
 pub struct WorkerHandoff {
-    facts: SharedFacts,
+    view: SharedViews,
 }
 
 impl WorkerHandoff {
-    pub fn new(facts: SharedFacts) -> WorkerHandoff {
-        WorkerHandoff { facts }
+    pub fn new(view: SharedViews) -> WorkerHandoff {
+        WorkerHandoff { view }
     }
 }
 
 impl Map for WorkerHandoff {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
-        let table = self.facts.load(cx.round);
+        let table = self.view.load(cx.round);
         match vector.one_rx_interface() {
             Some(interface) => share_out(table, interface, cx.buffers, vector, 0..vector.len()),
             None => {
@@ -66,14 +66,14 @@ impl Map for WorkerHandoff {
 
 /// Writes the edges of packets of one interface.
 fn share_out(
-    table: &FactsTable,
+    table: &ViewTable,
     interface: InterfaceIndex,
     buffers: &Buffers,
     vector: &mut Vector,
     range: std::ops::Range<usize>,
 ) {
     // It may have been told to keep them meanwhile.
-    let shares = table.get(interface).and_then(|facts| facts.handoff.as_ref());
+    let shares = table.get(interface).and_then(|view| view.handoff.as_ref());
     let columns = vector.columns();
     let Some(shares) = shares else { return columns.edge[range].fill(Edge::EthernetInput.into()) };
     for i in range {

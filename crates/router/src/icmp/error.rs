@@ -15,7 +15,7 @@ use super::policy::{Policy, SharedPolicy};
 use super::report::{self, keep_first_buffer, reason_of};
 use crate::events::EventSender;
 use crate::headers::is_one_host;
-use crate::interface::SharedFacts;
+use crate::interface::SharedViews;
 use crate::ip::Fibs4;
 use crate::rate::TokenBucket;
 use graph::{Context, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
@@ -146,7 +146,7 @@ pub fn spec() -> NodeSpec {
 pub struct IcmpError {
     fibs: Fibs4,
     objects: ObjectHandle,
-    facts: SharedFacts,
+    view: SharedViews,
     policy: SharedPolicy,
     events: EventSender,
     bucket: TokenBucket,
@@ -158,11 +158,11 @@ impl IcmpError {
     pub(crate) fn new(
         fibs: Fibs4,
         objects: ObjectHandle,
-        facts: SharedFacts,
+        view: SharedViews,
         policy: SharedPolicy,
         events: EventSender,
     ) -> IcmpError {
-        IcmpError { fibs, objects, facts, policy, events, bucket: TokenBucket::full(), next_id: 0 }
+        IcmpError { fibs, objects, view, policy, events, bucket: TokenBucket::full(), next_id: 0 }
     }
 
     fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
@@ -197,10 +197,10 @@ impl IcmpError {
     /// the next hop, else its primary one. Over several paths the first one counts, so that one sender always
     /// sees the same address. An error that finds no way out has the address of where the packet came in.
     fn address_towards(&self, cx: &Context<'_>, row: &Row, sender: Ipv4Addr) -> Option<Ipv4Addr> {
-        let facts = self.facts.load(cx.round);
+        let view = self.view.load(cx.round);
         if row.flags & flag::BEHIND_LABEL != 0 {
             // Its sender is not this router's to know: the answer goes on along the packet's path.
-            return facts.get(row.rx_interface)?.address_towards(sender);
+            return view.get(row.rx_interface)?.address_towards(sender);
         }
         let leaf = self.fibs.first_way(cx.round, row.rx_interface, sender.into(), &self.objects);
         match leaf.kind() {
@@ -208,14 +208,14 @@ impl IcmpError {
                 let object = self.objects.get(cx.round, leaf.index());
                 let next_hop = Some(object.next_hop()).filter(|hop| !hop.is_unspecified()).unwrap_or(sender);
                 let out = InterfaceIndex(object.interface());
-                let there = || facts.get(out)?.address_towards(next_hop);
-                match facts.table_of(Family::Ip4, out) == facts.table_of(Family::Ip4, row.rx_interface) {
+                let there = || view.get(out)?.address_towards(next_hop);
+                match view.table_of(Family::Ip4, out) == view.table_of(Family::Ip4, row.rx_interface) {
                     true => there(),
                     // The sender's table knows nothing of that interface's network.
-                    false => facts.get(row.rx_interface)?.address_towards(sender).or_else(there),
+                    false => view.get(row.rx_interface)?.address_towards(sender).or_else(there),
                 }
             }
-            _ => facts.get(row.rx_interface)?.address_towards(sender),
+            _ => view.get(row.rx_interface)?.address_towards(sender),
         }
     }
 }

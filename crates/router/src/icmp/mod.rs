@@ -17,7 +17,7 @@ pub(crate) use policy::{Policy, SharedPolicy, Switches};
 
 use crate::capability::{self, Capability, Stage};
 use crate::events::EventSender;
-use crate::interface::SharedFacts;
+use crate::interface::SharedViews;
 use crate::ip::Fibs4;
 use crate::punt::SharedPunts;
 use graph::{Behaviour, Graph, GraphError};
@@ -41,7 +41,7 @@ pub(crate) const CAPABILITY: Capability = Capability {
 /// When the graph is full.
 pub(crate) fn register(
     graph: &mut Graph,
-    facts: &SharedFacts,
+    view: &SharedViews,
     policy: &SharedPolicy,
     punts: &SharedPunts,
     fibs: &Fibs4,
@@ -52,16 +52,16 @@ pub(crate) fn register(
     let echo = move || input::EchoInput::new(sender.clone(), punts.clone());
     let input = graph.register(input::spec(), move |_| Behaviour::Map(Box::new(echo())))?;
     let error = {
-        let (fibs, objects, facts, policy) = (fibs.clone(), objects.clone(), facts.clone(), policy.clone());
+        let (fibs, objects, view, policy) = (fibs.clone(), objects.clone(), view.clone(), policy.clone());
         let events = events.clone();
-        move || error::IcmpError::new(fibs.clone(), objects.clone(), facts.clone(), policy.clone(), events.clone())
+        move || error::IcmpError::new(fibs.clone(), objects.clone(), view.clone(), policy.clone(), events.clone())
     };
     graph.register(error::spec(), move |_| Behaviour::Map(Box::new(error())))?;
     let redirect = {
-        let tables = redirect::Tables { objects: objects.clone(), facts: facts.clone(), policy: policy.clone() };
+        let tables = redirect::Tables { objects: objects.clone(), view: view.clone(), policy: policy.clone() };
         move || redirect::Redirect::<redirect::Advice4>::new(tables.clone())
     };
     graph.register(redirect::spec(), move |_| Behaviour::Expand(Box::new(redirect())))?;
-    let requests = ping::request::register(graph, Family::Ip4, facts, events)?;
+    let requests = ping::request::register(graph, Family::Ip4, view, events)?;
     Ok(ping::Nodes { input, requests })
 }

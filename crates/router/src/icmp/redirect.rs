@@ -8,7 +8,7 @@
 
 use super::error::{self, Report};
 use super::policy::SharedPolicy;
-use crate::interface::SharedFacts;
+use crate::interface::SharedViews;
 use crate::rate::TokenBucket;
 use graph::buffer::HEADROOM;
 use graph::{Context, CounterSpec, Expand, Expansion, NodeSpec, Row, Severity, Vector, flag, time};
@@ -74,7 +74,7 @@ pub fn spec() -> NodeSpec {
 #[derive(Clone)]
 pub(crate) struct Tables {
     pub objects: ObjectHandle,
-    pub facts: SharedFacts,
+    pub view: SharedViews,
     pub policy: SharedPolicy,
 }
 
@@ -194,8 +194,8 @@ impl Advice for Advice4 {
             Ipv4Addr::UNSPECIFIED => destination,
             next_hop => next_hop,
         };
-        let facts = tables.facts.load(cx.round).get(row.rx_interface)?;
-        let own = facts.addresses.iter().find(|network| network.contains(sender) && network.contains(next_hop));
+        let view = tables.view.load(cx.round).get(row.rx_interface)?;
+        let own = view.addresses.iter().find(|network| network.contains(sender) && network.contains(next_hop));
         let us = own.filter(|_| sender != next_hop)?.address();
         Some(Advice4 { us, sender, destination, next_hop })
     }

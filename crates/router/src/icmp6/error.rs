@@ -9,12 +9,12 @@
 //! as it was received, as far as fits the least MTU of IPv6 (2.4 (c)).
 
 use super::input::becomes_ours;
-use super::way::{self, Way};
+use super::reply_path::{self, ReplyPath};
 use crate::events::EventSender;
 use crate::icmp::SharedPolicy;
 use crate::icmp::ping::{Refusal, answer};
 use crate::icmp::report::{self, keep_first_buffer, reason_of};
-use crate::interface::SharedFacts;
+use crate::interface::SharedViews;
 use crate::ip::Fibs6;
 use crate::ip6::OUR_HOP_LIMIT;
 use crate::rate::TokenBucket;
@@ -150,7 +150,7 @@ pub fn spec() -> NodeSpec {
 pub struct Icmp6Error {
     fibs: Fibs6,
     objects: ObjectHandle,
-    facts: SharedFacts,
+    view: SharedViews,
     policy: SharedPolicy,
     events: EventSender,
     bucket: TokenBucket,
@@ -160,11 +160,11 @@ impl Icmp6Error {
     pub(crate) fn new(
         fibs: Fibs6,
         objects: ObjectHandle,
-        facts: SharedFacts,
+        view: SharedViews,
         policy: SharedPolicy,
         events: EventSender,
     ) -> Icmp6Error {
-        Icmp6Error { fibs, objects, facts, policy, events, bucket: TokenBucket::full() }
+        Icmp6Error { fibs, objects, view, policy, events, bucket: TokenBucket::full() }
     }
 
     fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
@@ -181,11 +181,11 @@ impl Icmp6Error {
         let Some(us) = us.or(policy.router_id6.filter(|_| !sender.is_unicast_link_local())) else {
             return Edge::NoAddress;
         };
-        let facts = self.facts.load(cx.round).get(row.rx_interface);
-        let to = match way::take(row, row.rx_interface, facts.map(|facts| &facts.ip6), us, sender) {
-            Way::Routes | Way::Here => Edge::Lookup,
-            Way::Link => Edge::OnLink,
-            Way::Nowhere => return Edge::NoAddress,
+        let view = self.view.load(cx.round).get(row.rx_interface);
+        let to = match reply_path::choose(row, row.rx_interface, view.map(|view| &view.ip6), us, sender) {
+            ReplyPath::Routes | ReplyPath::Here => Edge::Lookup,
+            ReplyPath::Link => Edge::OnLink,
+            ReplyPath::Nowhere => return Edge::NoAddress,
         };
         if !self.bucket.take(policy.limit, cx.now) {
             return Edge::RateLimited;
@@ -214,13 +214,13 @@ impl Icmp6Error {
         sender: Ipv6Addr,
         destination: Ipv6Addr,
     ) -> Option<Ipv6Addr> {
-        let facts = self.facts.load(cx.round);
-        let here = &facts.get(row.rx_interface)?.ip6;
+        let view = self.view.load(cx.round);
+        let here = &view.get(row.rx_interface)?.ip6;
         let of_one_scope = destination.is_unicast_link_local() == sender.is_unicast_link_local();
         // RFC 4443 2.2 (a): whichever interface has it. Not from an anycast address (2.2 b).
         let is_ours = || {
             let leaf = self.fibs.lookup(cx.round, row.rx_interface, destination.into());
-            let owner = facts.get(InterfaceIndex(leaf.index())).filter(|_| leaf.kind() == kind::RECEIVE);
+            let owner = view.get(InterfaceIndex(leaf.index())).filter(|_| leaf.kind() == kind::RECEIVE);
             here.owns(destination)
                 || leaf.kind() == kind::RECEIVE && !owner.is_some_and(|owner| owner.ip6.is_anycast(destination))
         };
@@ -238,8 +238,8 @@ impl Icmp6Error {
         match leaf.kind() {
             kind::ADJACENCY | kind::GLEAN => {
                 let out = InterfaceIndex(self.objects.get(cx.round, leaf.index()).interface());
-                let there = || facts.get(out)?.ip6.address_towards(sender);
-                match facts.table_of(Family::Ip6, out) == facts.table_of(Family::Ip6, row.rx_interface) {
+                let there = || view.get(out)?.ip6.address_towards(sender);
+                match view.table_of(Family::Ip6, out) == view.table_of(Family::Ip6, row.rx_interface) {
                     true => there(),
                     // The sender's table knows nothing of that interface's network.
                     false => here.address_towards(sender).or_else(there),

@@ -6,11 +6,11 @@
 //! that; `ip6-punt` with what asks for nothing here. Answers to pings of our own, and errors about them, are told to
 //! control.
 
-use super::way::{self, Way};
+use super::reply_path::{self, ReplyPath};
 use crate::events::EventSender;
 use crate::headers::transport_checksum;
 use crate::icmp::ping::awaited::Awaited;
-use crate::interface::SharedFacts;
+use crate::interface::SharedViews;
 use crate::ip6::OUR_HOP_LIMIT;
 use crate::punt::{SharedPunts, Unclaimed};
 use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Row, Severity, Vector, flag};
@@ -59,14 +59,14 @@ pub fn spec() -> NodeSpec {
 }
 
 pub struct Icmp6Input {
-    facts: SharedFacts,
+    view: SharedViews,
     punts: SharedPunts,
     pub(crate) awaited: Awaited,
 }
 
 impl Icmp6Input {
-    pub(crate) fn new(facts: SharedFacts, punts: SharedPunts, events: EventSender) -> Icmp6Input {
-        Icmp6Input { facts, punts, awaited: Awaited::new(events) }
+    pub(crate) fn new(view: SharedViews, punts: SharedPunts, events: EventSender) -> Icmp6Input {
+        Icmp6Input { view, punts, awaited: Awaited::new(events) }
     }
 
     fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
@@ -115,13 +115,13 @@ impl Icmp6Input {
         let l3 = row.l3 as usize;
         let request = ipv6::Header::new_unchecked(&cx.buffers.bytes(row.packet)[l3..]);
         let (asker, asked, class) = (request.src(), request.dst(), request.traffic_class());
-        let facts = self.facts.load(cx.round).get(row.rx_interface);
+        let view = self.view.load(cx.round).get(row.rx_interface);
         // The leaf names the interface whose address it is.
-        let owner = self.facts.load(cx.round).get(InterfaceIndex(Leaf(row.target).index()));
+        let owner = self.view.load(cx.round).get(InterfaceIndex(Leaf(row.target).index()));
         let is_anycast = owner.is_some_and(|owner| owner.ip6.is_anycast(asked));
         // RFC 4443 4.2: from the address that was asked, or for a group or an anycast address from one of ours.
         let us = match asked.is_multicast() || is_anycast {
-            true => facts.and_then(|facts| facts.ip6.address_towards(asker)),
+            true => view.and_then(|view| view.ip6.address_towards(asker)),
             false => Some(asked),
         };
         let Some(us) = us.filter(|_| !asker.is_unspecified()) else { return Edge::NoAddress };
@@ -155,11 +155,11 @@ impl Icmp6Input {
         (row.l2, row.l3) = (row.l2 + cut, begin as u16);
         row.length -= cut;
         becomes_ours(row);
-        let to = match way::take(row, row.rx_interface, facts.map(|facts| &facts.ip6), us, asker) {
-            Way::Routes => Edge::Lookup,
-            Way::Link => Edge::OnLink,
-            Way::Here => Edge::Local,
-            Way::Nowhere => return Edge::BeyondLink,
+        let to = match reply_path::choose(row, row.rx_interface, view.map(|view| &view.ip6), us, asker) {
+            ReplyPath::Routes => Edge::Lookup,
+            ReplyPath::Link => Edge::OnLink,
+            ReplyPath::Here => Edge::Local,
+            ReplyPath::Nowhere => return Edge::BeyondLink,
         };
         cx.count(0, 1);
         to

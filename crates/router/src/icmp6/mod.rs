@@ -2,17 +2,17 @@
 
 pub(crate) mod error;
 mod input;
-mod way;
+mod reply_path;
 
 pub use error::Report;
 pub(crate) use error::forbidden;
 pub(crate) use input::{Icmp6Input, becomes_ours};
-pub(crate) use way::{Way, take as take_way};
+pub(crate) use reply_path::{ReplyPath, choose as choose_reply_path};
 
 use crate::capability::{Capability, Stage};
 use crate::events::EventSender;
 use crate::icmp::{SharedPolicy, ping};
-use crate::interface::SharedFacts;
+use crate::interface::SharedViews;
 use crate::ip::Fibs6;
 use crate::punt::SharedPunts;
 use graph::{Behaviour, Graph, GraphError};
@@ -35,21 +35,21 @@ pub(crate) const CAPABILITY: Capability = Capability {
 /// When the graph is full.
 pub(crate) fn register(
     graph: &mut Graph,
-    facts: &SharedFacts,
+    view: &SharedViews,
     policy: &SharedPolicy,
     punts: &SharedPunts,
     fibs: &Fibs6,
     objects: &ObjectHandle,
     events: &EventSender,
 ) -> Result<ping::Nodes, GraphError> {
-    let (seen, punts, sender) = (facts.clone(), punts.clone(), events.clone());
+    let (seen, punts, sender) = (view.clone(), punts.clone(), events.clone());
     let echo = move || Icmp6Input::new(seen.clone(), punts.clone(), sender.clone());
     let input = graph.register(input::spec(), move |_| Behaviour::Map(Box::new(echo())))?;
-    let requests = ping::request::register(graph, Family::Ip6, facts, events)?;
-    let (facts, policy, fibs, objects) = (facts.clone(), policy.clone(), fibs.clone(), objects.clone());
+    let requests = ping::request::register(graph, Family::Ip6, view, events)?;
+    let (view, policy, fibs, objects) = (view.clone(), policy.clone(), fibs.clone(), objects.clone());
     let events = events.clone();
     let error =
-        move || error::Icmp6Error::new(fibs.clone(), objects.clone(), facts.clone(), policy.clone(), events.clone());
+        move || error::Icmp6Error::new(fibs.clone(), objects.clone(), view.clone(), policy.clone(), events.clone());
     graph.register(error::spec(), move |_| Behaviour::Map(Box::new(error())))?;
     Ok(ping::Nodes { input, requests })
 }

@@ -1,7 +1,7 @@
 //! What is told of interfaces, kept so that a change of one costs what that one is, however many there are: the table
-//! of facts with those that have changed since it was published, and what is found over all interfaces.
+//! of views with those that have changed since it was published, and what is found over all interfaces.
 
-use super::{FactsTable, Interface, InterfaceView, Interfaces};
+use super::{Interface, InterfaceView, Interfaces, ViewTable};
 use crate::ip::control::TableIndex;
 use graph::InterfaceIndex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -10,10 +10,10 @@ use std::sync::Arc;
 use wire::{Family, Prefix};
 
 #[derive(Default)]
-pub(crate) struct FactsBook {
-    /// Whoever may have changed since facts were published.
+pub(crate) struct ViewBook {
+    /// Whoever may have changed since views were published.
     touched: BTreeSet<InterfaceIndex>,
-    table: FactsTable,
+    table: ViewTable,
     /// Whose addresses an interface uses that uses another's; the same by lender, then borrower.
     lenders: HashMap<InterfaceIndex, InterfaceIndex>,
     borrowers: BTreeSet<(InterfaceIndex, InterfaceIndex)>,
@@ -34,7 +34,7 @@ pub(crate) struct FactsBook {
     tables: Arc<Vec<TableIndex>>,
 }
 
-impl FactsBook {
+impl ViewBook {
     /// An interface may change, comes, or goes.
     pub fn touch(&mut self, index: InterfaceIndex) {
         self.touched.insert(index);
@@ -94,20 +94,20 @@ impl FactsBook {
                 }
             }
         }
-        let (before, now) = (self.table.shared(index), now.map(|(_, facts)| facts));
+        let (before, now) = (self.table.shared(index), now.map(|(_, view)| view));
         if before.as_deref() == now.as_ref() {
             return false;
         }
         for family in Family::ALL {
             let members = &mut self.members[family as usize];
-            if let Some(table) = before.as_ref().and_then(|facts| facts.takes_part(family)) {
+            if let Some(table) = before.as_ref().and_then(|view| view.takes_part(family)) {
                 let of_table = members.entry(table).or_default();
                 of_table.remove(&index);
                 if of_table.is_empty() {
                     members.remove(&table);
                 }
             }
-            if let Some(table) = now.as_ref().and_then(|facts| facts.takes_part(family)) {
+            if let Some(table) = now.as_ref().and_then(|view| view.takes_part(family)) {
                 members.entry(table).or_default().insert(index);
             }
             let first = |(table, all): (&TableIndex, &BTreeSet<InterfaceIndex>)| Some((*table, *all.first()?));
@@ -156,7 +156,7 @@ impl FactsBook {
         }
     }
 
-    pub fn table(&self) -> &FactsTable {
+    pub fn table(&self) -> &ViewTable {
         &self.table
     }
 

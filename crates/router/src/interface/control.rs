@@ -1,15 +1,15 @@
 //! The operations on interfaces.
 
 use super::creation::InterfaceConfig;
-use super::facts::SubInterfaces;
 use super::known::{Interface, Retired};
 use super::names::check_tag;
 use super::output::Output;
 use super::queues::{OWNER, TransmitQueues};
+use super::view::SubInterfaces;
 use super::{InterfaceCounters, InterfaceView, Mtus};
 use crate::farewell::Parting;
 use crate::ip::control::Source;
-use crate::ip6::Facts6;
+use crate::ip6::Ip6View;
 use crate::mpls::tunnel;
 use crate::vlan::control::Sub;
 use crate::{Error, Router, check_memory};
@@ -180,11 +180,11 @@ impl Router {
         finishes: TxOffloads,
         tx_node: NodeIndex,
     ) -> Result<(NodeIndex, NodeIndex), Error> {
-        let facts = self.facts.clone();
+        let view = self.view.clone();
         // The only edge beyond the drops leads to the tx node.
         let tx_edge = Output::spec(name).edges.len() as u16;
         let output_node = self.graph.register(Output::spec(name), move |_| {
-            Behaviour::Expand(Box::new(Output::new(index, facts.clone(), finishes, tx_edge)))
+            Behaviour::Expand(Box::new(Output::new(index, view.clone(), finishes, tx_edge)))
         });
         let output_node = output_node.inspect_err(|_| self.graph.remove(tx_node))?;
         let edge = self.graph.connect(output_node, &format!("{name}-tx"))?;
@@ -422,7 +422,7 @@ impl Router {
 
     /// Publishes what the data path knows of interfaces: of those that may have changed.
     pub(crate) fn publish_facts(&self) {
-        let facts = |interface: &Interface| InterfaceView {
+        let view = |interface: &Interface| InterfaceView {
             index: interface.index,
             mac: interface.mac,
             stations: interface.secondary_macs.clone(),
@@ -430,7 +430,7 @@ impl Router {
             addresses: self.interfaces.addresses_of(interface),
             ip4_enabled: interface.is_ip4_enabled(),
             ip4_table: interface.ip4.table,
-            ip6: Facts6::new(&interface.ip6),
+            ip6: Ip6View::new(&interface.ip6),
             source_check: interface.ip4.source_check,
             tags: interface.tags,
             span: interface.listeners(),
@@ -444,11 +444,11 @@ impl Router {
         let (mut touched, mut has_changed) = (Vec::new(), false);
         for index in book.take_touched(&self.interfaces) {
             let interface = self.interfaces.get(index).ok();
-            has_changed |= book.put(index, interface.map(|interface| (interface, facts(interface))));
+            has_changed |= book.put(index, interface.map(|interface| (interface, view(interface))));
             touched.push(index);
         }
         if has_changed {
-            self.facts.publish(book.table().clone());
+            self.view.publish(book.table().clone());
         }
         drop(book);
         // Many changes in a row must not leave as many tables behind until the next tick.

@@ -1,13 +1,13 @@
 //! Interfaces as control knows them.
 
-use super::book::FactsBook;
+use super::book::ViewBook;
 use super::numbers::Numbers;
 use super::queues::{ReceiveQueue, TransmitQueues};
 use super::{InterfaceConfig, Mtus};
 use crate::Error;
 use crate::handoff::Handoff;
 use crate::ip::control::TableIndex;
-use crate::ip6::Facts6;
+use crate::ip6::Ip6View;
 use crate::span::Session;
 use crate::vlan::Demux;
 use crate::vlan::control::Sub;
@@ -164,8 +164,8 @@ impl Interface {
 
     /// The address that it speaks IPv6 with to a peer: one of the peer's scope, on its network if there is one.
     pub(crate) fn address6_towards(&self, peer: Ipv6Addr) -> Option<Ipv6Addr> {
-        let facts = Facts6::new(&self.ip6);
-        facts.address_towards(peer).or(facts.used_link_local())
+        let view = Ip6View::new(&self.ip6);
+        view.address_towards(peer).or(view.used_link_local())
     }
 
     /// The table of its addresses of a family, and of the packets that it receives.
@@ -254,7 +254,7 @@ pub struct Interfaces {
     claims: HashMap<String, InterfaceIndex>,
     /// The sub-interfaces of each that has some.
     subs: HashMap<InterfaceIndex, BTreeSet<InterfaceIndex>>,
-    pub(crate) book: RefCell<FactsBook>,
+    pub(crate) book: RefCell<ViewBook>,
     /// What tells the devices of each driver from each other.
     devices: HashMap<&'static str, Numbers>,
     loopbacks: Numbers,

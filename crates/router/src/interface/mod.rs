@@ -10,7 +10,6 @@ pub mod cli;
 pub(crate) mod config;
 pub mod control;
 mod creation;
-mod facts;
 mod inject;
 mod known;
 pub(crate) mod link_watch;
@@ -21,13 +20,14 @@ pub(crate) mod output;
 pub mod queues;
 mod station;
 pub mod unnumbered;
+mod view;
 
 pub use addresses::MAX_ADDRESSES;
 pub use creation::{InterfaceConfig, LoopbackOptions};
-pub use facts::{FactsTable, InterfaceView, SharedFacts};
 pub use known::{Interface, Interfaces};
 pub use mtu::Mtus;
 pub use station::MAX_SECONDARY_MACS;
+pub use view::{InterfaceView, SharedViews, ViewTable};
 
 use crate::capability::{self, Capability, Stage};
 use graph::registry::MAX_INTERFACES;
@@ -92,10 +92,10 @@ pub(crate) struct Nodes {
 ///
 /// # Errors
 /// When the graph is full.
-pub(crate) fn register(graph: &mut Graph, facts: &SharedFacts) -> Result<Nodes, GraphError> {
-    let facts = facts.clone();
+pub(crate) fn register(graph: &mut Graph, view: &SharedViews) -> Result<Nodes, GraphError> {
+    let view = view.clone();
     let output = graph.register(output::Demultiplex::spec(), move |_| {
-        Behaviour::Map(Box::new(output::Demultiplex::new(facts.clone())))
+        Behaviour::Map(Box::new(output::Demultiplex::new(view.clone())))
     })?;
     let inject = graph.register(inject::spec(), |_| Behaviour::Expand(Box::<inject::Inject>::default()))?;
     Ok(Nodes { output, inject })

@@ -8,7 +8,7 @@
 //! [`Demultiplex`] (`interface-output`): for nodes that pick an interface by number. Reads
 //! the interface from the scratch word. Next: that interface's output.
 
-use super::SharedFacts;
+use super::SharedViews;
 use drivers::TxOffloads;
 use drivers::offload::{self, OffloadError};
 use graph::{
@@ -52,15 +52,15 @@ const SEGMENTED: usize = 1;
 /// `NAME-output` of one interface.
 pub struct Output {
     index: InterfaceIndex,
-    facts: SharedFacts,
+    view: SharedViews,
     finishes: TxOffloads,
     /// The edge to the tx node.
     tx: EdgeIndex,
 }
 
 impl Output {
-    pub fn new(index: InterfaceIndex, facts: SharedFacts, finishes: TxOffloads, tx: EdgeIndex) -> Output {
-        Output { index, facts, finishes, tx }
+    pub fn new(index: InterfaceIndex, view: SharedViews, finishes: TxOffloads, tx: EdgeIndex) -> Output {
+        Output { index, view, finishes, tx }
     }
 
     pub fn spec(name: &str) -> NodeSpec {
@@ -132,10 +132,10 @@ impl Output {
 impl Expand for Output {
     #[inline]
     fn process(&mut self, x: &mut Expansion<'_, '_>, vector: &mut Vector) {
-        let Some(facts) = self.facts.load(x.cx.round).get(self.index).filter(|facts| facts.up) else {
+        let Some(view) = self.view.load(x.cx.round).get(self.index).filter(|view| view.up) else {
             return vector.set_edges(OutputEdge::Down.into());
         };
-        let mirrored = !facts.span.tx.is_empty();
+        let mirrored = !view.span.tx.is_empty();
         let todo = vector.any_flags() & flag::OFFLOAD;
         if todo != 0 && (todo & self.unfinished() != 0 || (0..vector.len()).any(|i| is_labelled(x.cx, &vector.row(i))))
         {
@@ -165,12 +165,12 @@ graph::edges! {
 
 /// `interface-output`.
 pub struct Demultiplex {
-    facts: SharedFacts,
+    view: SharedViews,
 }
 
 impl Demultiplex {
-    pub fn new(facts: SharedFacts) -> Demultiplex {
-        Demultiplex { facts }
+    pub fn new(view: SharedViews) -> Demultiplex {
+        Demultiplex { view }
     }
 
     pub fn spec() -> NodeSpec {
@@ -180,10 +180,10 @@ impl Demultiplex {
 
 impl Map for Demultiplex {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
-        let facts = self.facts.load(cx.round);
+        let view = self.view.load(cx.round);
         for i in 0..vector.len() {
             let interface = InterfaceIndex(vector.row(i).scratch as u32);
-            let to = facts.get(interface).map_or(DemultiplexEdge::Gone.into(), |facts| facts.output);
+            let to = view.get(interface).map_or(DemultiplexEdge::Gone.into(), |view| view.output);
             vector.set_edge(i, to);
         }
     }

@@ -4,7 +4,7 @@
 use super::count::CounterSlots;
 use super::route::TableIndex;
 use crate::chunks::Chunks;
-use crate::interface::{InterfaceView, SharedFacts};
+use crate::interface::{InterfaceView, SharedViews};
 use graph::InterfaceIndex;
 use rcu::{Published, Round};
 use std::ops::Range;
@@ -23,7 +23,7 @@ pub trait Lookup: Clone + Send + Sync + 'static {
     type Address: Copy + PartialEq + Default + Send;
 
     /// The table of the packets that an interface receives.
-    fn table_of(facts: &InterfaceView) -> TableIndex;
+    fn table_of(view: &InterfaceView) -> TableIndex;
     fn find(&self, round: &Round<'_>, address: Self::Address) -> Leaf;
     fn find_all(&self, round: &Round<'_>, addresses: &[Self::Address], leaves: &mut [u32]);
     /// The same in a table without its default route.
@@ -37,8 +37,8 @@ impl Lookup for Lookup4 {
     type Address = u32;
 
     #[inline]
-    fn table_of(facts: &InterfaceView) -> TableIndex {
-        facts.ip4_table
+    fn table_of(view: &InterfaceView) -> TableIndex {
+        view.ip4_table
     }
 
     fn find(&self, round: &Round<'_>, address: u32) -> Leaf {
@@ -69,8 +69,8 @@ impl Lookup for Lookup6 {
     type Address = u128;
 
     #[inline]
-    fn table_of(facts: &InterfaceView) -> TableIndex {
-        facts.ip6.table
+    fn table_of(view: &InterfaceView) -> TableIndex {
+        view.ip6.table
     }
 
     fn find(&self, round: &Round<'_>, address: u128) -> Leaf {
@@ -99,7 +99,7 @@ impl Lookup for Lookup6 {
 #[derive(Clone)]
 pub struct Fibs<L: Lookup> {
     tables: SharedTables<L>,
-    facts: SharedFacts,
+    view: SharedViews,
     places: CounterSlots,
 }
 
@@ -107,13 +107,13 @@ pub type Fibs4 = Fibs<Lookup4>;
 pub type Fibs6 = Fibs<Lookup6>;
 
 impl<L: Lookup> Fibs<L> {
-    pub(crate) fn new(tables: SharedTables<L>, facts: SharedFacts, places: CounterSlots) -> Fibs<L> {
-        Fibs { tables, facts, places }
+    pub(crate) fn new(tables: SharedTables<L>, view: SharedViews, places: CounterSlots) -> Fibs<L> {
+        Fibs { tables, view, places }
     }
 
     /// The table of the packets of an interface.
     pub fn index_of(&self, round: &Round<'_>, rx: InterfaceIndex) -> TableIndex {
-        self.facts.load(round).get(rx).map_or(TableIndex::DEFAULT, L::table_of)
+        self.view.load(round).get(rx).map_or(TableIndex::DEFAULT, L::table_of)
     }
 
     fn table<'a>(&'a self, round: &'a Round<'_>, index: TableIndex) -> Option<&'a L> {

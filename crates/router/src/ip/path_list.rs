@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::hash::BuildHasher;
 use std::net::IpAddr;
 use std::sync::Arc;
-use tables::{LabelKey, LabelWay, Leaf};
+use tables::{LabelAction, LabelKey, Leaf};
 use wire::{Family, Prefix};
 
 /// Prefixes of a list are kept by name up to this many. Those of one with more are found by looking at all.
@@ -135,7 +135,7 @@ pub(crate) struct PathList {
     /// The object that spreads flows over them, and its buckets, when there are or may be several.
     pub balance: Option<(u32, Vec<Leaf>)>,
     /// Of labels: what they are changed for, and the leaf with which that is all that is done with them.
-    pub swap: Option<LabelWay>,
+    pub swap: Option<LabelAction>,
     /// It names a next hop that is on no attached network.
     pub is_recursive: bool,
     /// How many routes, one through the other, its next hops are reached by; more than [`MOST_IN_TURN`] is one more.
@@ -259,8 +259,8 @@ impl PathLists {
     }
 
     /// What its labels lead to.
-    pub fn label_way(&self, id: ListId) -> LabelWay {
-        self.get(id).swap.unwrap_or(LabelWay::to(self.leaf(id)))
+    pub fn label_way(&self, id: ListId) -> LabelAction {
+        self.get(id).swap.unwrap_or(LabelAction::to(self.leaf(id)))
     }
 
     pub fn set_leaf(&mut self, id: ListId, leaf: Leaf) {

@@ -29,7 +29,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 
 use tables::object::{LoadBalance, MAX_BUCKETS, ObjectsFull};
-use tables::{LabelWay, Leaf, Object, kind};
+use tables::{LabelAction, Leaf, Object, kind};
 use wire::mpls::StackEntry;
 use wire::{Family, Prefix};
 
@@ -622,7 +622,7 @@ impl Router {
 
     /// Where labels lead that are changed for one other and nothing else: by an object that all of a neighbour share,
     /// which is held from now on.
-    fn swap_of(&mut self, leaf: Leaf) -> Option<LabelWay> {
+    fn swap_of(&mut self, leaf: Leaf) -> Option<LabelAction> {
         let key = self.ip.adjacency_of(leaf).filter(|key| key.inside == Inside::Labelled)?;
         let [label] = key.push[..] else { return None };
         if !label.copies {
@@ -631,7 +631,7 @@ impl Router {
         let any = OutLabel { entry: StackEntry(0), copies: true };
         let key = AdjacencyKey { push: vec![any], ..key.clone() };
         let object = self.share_adjacency(key).ok()?;
-        Some(LabelWay { leaf: Leaf::new(kind::SWAP, object), swap: label.entry.0 })
+        Some(LabelAction { leaf: Leaf::new(kind::SWAP, object), swap: label.entry.0 })
     }
 
     /// The leaf of a path's packets to a neighbour, with labels on top of the path's own and by a tunnel, if by one;

@@ -8,7 +8,7 @@
 
 use super::fibs::{Fibs, Lookup};
 use super::source_check::{Mode, SourceCheck};
-use crate::interface::{InterfaceView, SharedFacts};
+use crate::interface::{InterfaceView, SharedViews};
 use graph::{Context, InterfaceIndex, Map, NodeSpec, VECTOR_SIZE, Vector, flag};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use tables::object::ObjectRef;
@@ -57,11 +57,11 @@ const _: () = assert!(
 /// What differs between the families.
 pub trait Origin: Lookup {
     /// How the sources of an interface's packets are checked.
-    fn check_of(facts: &InterfaceView) -> Option<SourceCheck>;
+    fn check_of(view: &InterfaceView) -> Option<SourceCheck>;
     /// The source address in a header.
     fn source(header: &[u8]) -> Self::Address;
     /// Whether such a source is in order that no route can tell of, since it is its link's only; none when routes tell.
-    fn judge_on_link(facts: Option<&InterfaceView>, source: Self::Address) -> Option<Result<(), Fault>>;
+    fn judge_on_link(view: Option<&InterfaceView>, source: Self::Address) -> Option<Result<(), Fault>>;
     /// Whether packets by an adjacency are for all hosts of a network.
     fn is_for_all(adjacency: &ObjectRef<'_>) -> bool;
     /// Where a packet goes whose source is in order.
@@ -70,8 +70,8 @@ pub trait Origin: Lookup {
 
 impl Origin for Lookup4 {
     #[inline]
-    fn check_of(facts: &InterfaceView) -> Option<SourceCheck> {
-        facts.source_check
+    fn check_of(view: &InterfaceView) -> Option<SourceCheck> {
+        view.source_check
     }
 
     #[inline]
@@ -98,8 +98,8 @@ impl Origin for Lookup4 {
 
 impl Origin for Lookup6 {
     #[inline]
-    fn check_of(facts: &InterfaceView) -> Option<SourceCheck> {
-        facts.ip6.source_check
+    fn check_of(view: &InterfaceView) -> Option<SourceCheck> {
+        view.ip6.source_check
     }
 
     #[inline]
@@ -108,9 +108,9 @@ impl Origin for Lookup6 {
     }
 
     #[inline]
-    fn judge_on_link(facts: Option<&InterfaceView>, source: u128) -> Option<Result<(), Fault>> {
+    fn judge_on_link(view: Option<&InterfaceView>, source: u128) -> Option<Result<(), Fault>> {
         let source = Ipv6Addr::from(source);
-        let is_ours = || facts.is_some_and(|facts| facts.ip6.owns(source));
+        let is_ours = || view.is_some_and(|view| view.ip6.owns(source));
         match source {
             Ipv6Addr::UNSPECIFIED => Some(Ok(())),
             _ if source.is_unicast_link_local() => Some(if is_ours() { Err(Fault::Ours) } else { Ok(()) }),
@@ -153,15 +153,15 @@ fn read_sources<L: Origin>(cx: &mut Context<'_>, vector: &mut Vector, into: &mut
 }
 
 pub struct Urpf<L: Lookup> {
-    facts: SharedFacts,
+    view: SharedViews,
     fibs: Fibs<L>,
     objects: ObjectHandle,
     sources: Box<[L::Address; VECTOR_SIZE]>,
 }
 
 impl<L: Origin> Urpf<L> {
-    pub fn new(facts: SharedFacts, fibs: Fibs<L>, objects: ObjectHandle) -> Urpf<L> {
-        Urpf { facts, fibs, objects, sources: Box::new([L::Address::default(); VECTOR_SIZE]) }
+    pub fn new(view: SharedViews, fibs: Fibs<L>, objects: ObjectHandle) -> Urpf<L> {
+        Urpf { view, fibs, objects, sources: Box::new([L::Address::default(); VECTOR_SIZE]) }
     }
 
     /// Whether some path of a leaf leads out by an interface.
@@ -216,10 +216,10 @@ impl<L: Origin> Map for Urpf<L> {
         read_sources::<L>(cx, vector, &mut self.sources);
         let sources = &self.sources[..count];
         self.fibs.way_back(cx.round, vector.rx_interfaces(), sources, &mut leaves[..count], true);
-        let facts = self.facts.load(cx.round);
+        let view = self.view.load(cx.round);
         for (i, (source, leaf)) in sources.iter().zip(leaves).enumerate() {
             let rx = vector.rx_interfaces()[i];
-            let check = facts.get(rx).and_then(L::check_of);
+            let check = view.get(rx).and_then(L::check_of);
             let to = check.map_or(Edge::Lookup, |check| self.judge(cx, check, *source, Leaf(leaf), rx));
             let to = if to == Edge::Lookup { L::onward(cx, vector, i) } else { to };
             vector.set_edge(i, to.into());
@@ -238,15 +238,15 @@ pub enum Fault {
 
 /// Judges the sources of packets to this router.
 pub struct Sources<L: Lookup> {
-    facts: SharedFacts,
+    view: SharedViews,
     fibs: Fibs<L>,
     objects: ObjectHandle,
     sources: Box<[L::Address; VECTOR_SIZE]>,
 }
 
 impl<L: Origin> Sources<L> {
-    pub fn new(facts: SharedFacts, fibs: Fibs<L>, objects: ObjectHandle) -> Sources<L> {
-        Sources { facts, fibs, objects, sources: Box::new([L::Address::default(); VECTOR_SIZE]) }
+    pub fn new(view: SharedViews, fibs: Fibs<L>, objects: ObjectHandle) -> Sources<L> {
+        Sources { view, fibs, objects, sources: Box::new([L::Address::default(); VECTOR_SIZE]) }
     }
 
     /// What is wrong with the source of each packet. Nothing ever is with what this router sent
@@ -260,12 +260,12 @@ impl<L: Origin> Sources<L> {
         read_sources::<L>(cx, vector, &mut self.sources);
         let sources = &self.sources[..count];
         self.fibs.way_back(cx.round, vector.rx_interfaces(), sources, &mut leaves[..count], false);
-        let facts = self.facts.load(cx.round);
+        let view = self.view.load(cx.round);
         for (i, (fault, source)) in faults.iter_mut().zip(sources).enumerate() {
             let row = vector.row(i);
             *fault = if row.flags & flag::ORIGINATED != 0 {
                 None
-            } else if let Some(judged) = L::judge_on_link(facts.get(row.rx_interface), *source) {
+            } else if let Some(judged) = L::judge_on_link(view.get(row.rx_interface), *source) {
                 judged.err()
             } else {
                 self.judge_by_route(cx, Leaf(leaves[i]))

@@ -11,7 +11,7 @@
 
 use super::onward;
 use crate::headers::visible;
-use crate::interface::{InterfaceView, SharedFacts};
+use crate::interface::{InterfaceView, SharedViews};
 use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -90,15 +90,15 @@ pub fn spec(checksum: Checksum) -> NodeSpec {
 }
 
 pub struct Ip4Input {
-    facts: SharedFacts,
+    view: SharedViews,
     /// IPv4 packets, by receiving interface.
     ip4: Arc<CounterTable>,
     checksum: Checksum,
 }
 
 impl Ip4Input {
-    pub fn new(facts: SharedFacts, ip4: Arc<CounterTable>, checksum: Checksum) -> Ip4Input {
-        Ip4Input { facts, ip4, checksum }
+    pub fn new(view: SharedViews, ip4: Arc<CounterTable>, checksum: Checksum) -> Ip4Input {
+        Ip4Input { view, ip4, checksum }
     }
 
     fn count(&self, cx: &Context<'_>, rx: InterfaceIndex, packets: usize) {
@@ -123,8 +123,8 @@ const REMARKABLE: u32 =
 impl Map for Ip4Input {
     #[inline]
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
-        let facts = self.facts.load(cx.round);
-        let one = vector.one_rx_interface().map(|rx| (rx, way_on(facts.get(rx))));
+        let view = self.view.load(cx.round);
+        let one = vector.one_rx_interface().map(|rx| (rx, way_on(view.get(rx))));
         if let Some((rx, way)) = one {
             self.count(cx, rx, vector.len());
             let plain = vector.any_flags() & (self.faults() | REMARKABLE) == 0;
@@ -138,7 +138,7 @@ impl Map for Ip4Input {
                 Some((_, way)) => way,
                 None => {
                     self.count(cx, row.rx_interface, 1);
-                    way_on(facts.get(row.rx_interface))
+                    way_on(view.get(row.rx_interface))
                 }
             };
             let plain = row.flags & check::EXAMINED != 0 && row.flags & (self.faults() | REMARKABLE) == 0;
@@ -146,7 +146,7 @@ impl Map for Ip4Input {
                 vector.set_edge(i, way.into());
                 continue;
             }
-            let to = match self.remarkable(cx, facts.get(row.rx_interface), &mut row) {
+            let to = match self.remarkable(cx, view.get(row.rx_interface), &mut row) {
                 Edge::Lookup => way,
                 other => other,
             };
@@ -158,10 +158,10 @@ impl Map for Ip4Input {
 }
 
 /// Where sound packets of an interface go.
-fn way_on(facts: Option<&InterfaceView>) -> Edge {
-    match facts {
-        Some(facts) if !facts.ip4_enabled => Edge::NotEnabled,
-        Some(facts) if facts.source_check.is_some() => Edge::Urpf,
+fn way_on(view: Option<&InterfaceView>) -> Edge {
+    match view {
+        Some(view) if !view.ip4_enabled => Edge::NotEnabled,
+        Some(view) if view.source_check.is_some() => Edge::Urpf,
         Some(_) => Edge::Lookup,
         None => Edge::NotEnabled,
     }
@@ -169,7 +169,7 @@ fn way_on(facts: Option<&InterfaceView>) -> Edge {
 
 impl Ip4Input {
     /// A packet about which something is not plain.
-    fn remarkable(&self, cx: &Context<'_>, facts: Option<&InterfaceView>, row: &mut Row) -> Edge {
+    fn remarkable(&self, cx: &Context<'_>, view: Option<&InterfaceView>, row: &mut Row) -> Edge {
         let mut has_options = false;
         // The header pass does not know how much of a chain its first buffer holds.
         if row.flags & check::CHAINED != 0 && visible(cx, row).len() < ipv4::HEADER_LEN {
@@ -193,8 +193,8 @@ impl Ip4Input {
         }
         // RFC 1812 5.2.3: to all hosts of the network that it came from. Whether directed broadcasts from elsewhere
         // are sent on to that network does not matter.
-        let is_to_all = |facts: &InterfaceView| facts.is_broadcast(row.target.into());
-        if to == Edge::Lookup && row.flags & check::GROUP != 0 && facts.is_some_and(is_to_all) {
+        let is_to_all = |view: &InterfaceView| view.is_broadcast(row.target.into());
+        if to == Edge::Lookup && row.flags & check::GROUP != 0 && view.is_some_and(is_to_all) {
             row.target = Ipv4Addr::BROADCAST.into();
         }
         if has_options && matches!(to, Edge::Lookup | Edge::Local) { Edge::Options } else { to }

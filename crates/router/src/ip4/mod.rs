@@ -15,7 +15,7 @@ pub use settings::Settings;
 
 use crate::capability::{self, Capability, Stage};
 use crate::icmp::SharedPolicy;
-use crate::interface::{Interface, InterfaceCounters, SharedFacts};
+use crate::interface::{Interface, InterfaceCounters, SharedViews};
 use crate::ip::Fibs4;
 use crate::ip::count::CounterSlots;
 use crate::ip::fragment::{self, Cutter};
@@ -75,7 +75,7 @@ pub(crate) const IMPOSE_EDGE: u16 = rewrite::Edge::Impose as u16;
 /// What control and the capability's nodes share.
 #[derive(Clone, Copy)]
 pub(crate) struct Shared<'a> {
-    pub facts: &'a SharedFacts,
+    pub view: &'a SharedViews,
     pub fibs: &'a Fibs4,
     pub objects: &'a ObjectHandle,
     pub places: &'a CounterSlots,
@@ -100,18 +100,18 @@ pub(crate) fn onward<E: PartialEq>(vector: &mut Vector, i: usize, local: E, way:
 /// # Errors
 /// When the graph is full.
 pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Result<Nodes, GraphError> {
-    let Shared { facts, fibs, objects, places, counters, policy } = shared;
+    let Shared { view, fibs, objects, places, counters, policy } = shared;
     for checksum in [input::Checksum::Verified, input::Checksum::Trusted] {
-        let (facts, ip4) = (facts.clone(), counters.ip4.clone());
-        let node = move |_| input::Ip4Input::new(facts.clone(), ip4.clone(), checksum);
+        let (view, ip4) = (view.clone(), counters.ip4.clone());
+        let node = move |_| input::Ip4Input::new(view.clone(), ip4.clone(), checksum);
         graph.register(input::spec(checksum), move |worker| Behaviour::Map(Box::new(node(worker))))?;
     }
-    let options = facts.clone();
+    let options = view.clone();
     graph.register(options::spec(), move |_| Behaviour::Map(Box::new(options::Ip4Options::new(options.clone()))))?;
-    let urpf = (facts.clone(), fibs.clone(), objects.clone());
+    let urpf = (view.clone(), fibs.clone(), objects.clone());
     graph.register(source::spec(Family::Ip4), move |_| {
-        let (facts, fibs, objects) = urpf.clone();
-        Behaviour::Map(Box::new(Urpf::new(facts, fibs, objects)))
+        let (view, fibs, objects) = urpf.clone();
+        Behaviour::Map(Box::new(Urpf::new(view, fibs, objects)))
     })?;
     let (first, other, local) = (fibs.clone(), fibs.clone(), fibs.clone());
     graph.register(lookup::spec(), move |_| Behaviour::Map(Box::new(lookup::Ip4Lookup::new(first.clone()))))?;
@@ -125,7 +125,7 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
     graph.register(load_balance::spec::<Lookup4>(), move |_| {
         Behaviour::Map(Box::new(load_balance::LoadBalance::<Lookup4>::new(handle.clone(), seed)))
     })?;
-    let (handle, policy, seen) = (objects.clone(), policy.clone(), facts.clone());
+    let (handle, policy, seen) = (objects.clone(), policy.clone(), view.clone());
     let rewrite = graph.register(rewrite::spec(), move |_| {
         Behaviour::Map(Box::new(rewrite::Ip4Rewrite::new(handle.clone(), policy.clone(), seen.clone())))
     })?;
@@ -133,10 +133,10 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
     graph.register(fragment::spec(Family::Ip4), move |worker| {
         Behaviour::Expand(Box::new(Cutter::new(Family::Ip4, worker, workers)))
     })?;
-    let local = (facts.clone(), local, objects.clone());
+    let local = (view.clone(), local, objects.clone());
     graph.register(local::spec(), move |_| {
-        let (facts, fibs, objects) = local.clone();
-        Behaviour::Map(Box::new(local::Ip4Local::new(Sources::new(facts, fibs, objects))))
+        let (view, fibs, objects) = local.clone();
+        Behaviour::Map(Box::new(local::Ip4Local::new(Sources::new(view, fibs, objects))))
     })?;
     Ok(Nodes { rewrite })
 }

@@ -9,7 +9,7 @@
 
 use super::onward;
 use crate::icmp::Report;
-use crate::interface::{FactsTable, SharedFacts};
+use crate::interface::{SharedViews, ViewTable};
 use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Severity, Vector, flag};
 use std::net::Ipv4Addr;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -97,18 +97,18 @@ pub fn spec() -> NodeSpec {
 }
 
 pub struct Ip4Options {
-    facts: SharedFacts,
+    view: SharedViews,
 }
 
 impl Ip4Options {
-    pub fn new(facts: SharedFacts) -> Ip4Options {
-        Ip4Options { facts }
+    pub fn new(view: SharedViews) -> Ip4Options {
+        Ip4Options { view }
     }
 }
 
 impl Map for Ip4Options {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
-        let facts = self.facts.load(cx.round);
+        let view = self.view.load(cx.round);
         for i in 0..vector.len() {
             let mut row = vector.row(i);
             let header = ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]);
@@ -122,7 +122,7 @@ impl Map for Ip4Options {
                         row.flags |= flag::OPTIONS;
                         vector.set_row(i, row);
                     }
-                    let is_checked = facts.get(row.rx_interface).is_some_and(|facts| facts.source_check.is_some());
+                    let is_checked = view.get(row.rx_interface).is_some_and(|view| view.source_check.is_some());
                     let to = match is_checked {
                         true => Edge::Urpf,
                         false => onward(vector, i, Edge::Local, Edge::Lookup),
@@ -143,11 +143,11 @@ impl Map for Ip4Options {
 
 /// Records in the options of the header at the start of `packet` what they ask for: that it leaves
 /// by `interface`, now.
-pub fn record(packet: &mut [u8], facts: &FactsTable, interface: InterfaceIndex) {
+pub fn record(packet: &mut [u8], view: &ViewTable, interface: InterfaceIndex) {
     let header = ipv4::Header::new_unchecked(&*packet);
     let (length, towards) = (header.header_len(), header.dst());
-    let Some(address) = facts.get(interface).and_then(|facts| facts.address_towards(towards)) else { return };
-    let is_ours = |address: Ipv4Addr| facts.iter().any(|facts| facts.owns(address));
+    let Some(address) = view.get(interface).and_then(|view| view.address_towards(towards)) else { return };
+    let is_ours = |address: Ipv4Addr| view.iter().any(|view| view.owns(address));
     ip4_options::record(&mut packet[HEADER_LEN..length], address, milliseconds_of_day(), is_ours);
     ipv4::Header::new_unchecked(packet).fill_checksum();
 }

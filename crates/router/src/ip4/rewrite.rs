@@ -8,7 +8,7 @@
 
 use super::options;
 use crate::icmp::{Policy, Report, SharedPolicy};
-use crate::interface::{FactsTable, SharedFacts};
+use crate::interface::{SharedViews, ViewTable};
 use crate::ip::forward::{forward_one, forward_vector, turns_back};
 use graph::{Context, CounterSpec, EdgeIndex, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
@@ -63,12 +63,12 @@ pub fn spec() -> NodeSpec {
 pub struct Ip4Rewrite {
     objects: ObjectHandle,
     policy: SharedPolicy,
-    facts: SharedFacts,
+    view: SharedViews,
 }
 
 impl Ip4Rewrite {
-    pub(crate) fn new(objects: ObjectHandle, policy: SharedPolicy, facts: SharedFacts) -> Ip4Rewrite {
-        Ip4Rewrite { objects, policy, facts }
+    pub(crate) fn new(objects: ObjectHandle, policy: SharedPolicy, view: SharedViews) -> Ip4Rewrite {
+        Ip4Rewrite { objects, policy, view }
     }
 }
 
@@ -96,7 +96,7 @@ impl Ip4Rewrite {
     /// Packets from the given one on, each with all that can be special about it.
     fn each(&self, cx: &mut Context<'_>, vector: &mut Vector, from: usize, policy: &Policy) {
         let objects = self.objects.load(cx.round);
-        let facts = self.facts.load(cx.round);
+        let view = self.view.load(cx.round);
         for i in from..vector.len() {
             let object = objects.get(Leaf(vector.targets()[i]).index());
             let is_long = {
@@ -106,7 +106,7 @@ impl Ip4Rewrite {
             let plain = vector.columns().flags[i] & SPECIAL == 0 && !is_long && !policy.redirects.any();
             let to = match object.is_complete() && plain {
                 true => forward_one::<Hop4>(cx, vector, i, object),
-                false => one(cx, vector, i, object, policy, facts),
+                false => one(cx, vector, i, object, policy, view),
             };
             vector.set_edge(i, to);
         }
@@ -120,7 +120,7 @@ fn one(
     i: usize,
     object: ObjectRef<'_>,
     policy: &Policy,
-    facts: &FactsTable,
+    view: &ViewTable,
 ) -> EdgeIndex {
     let mut row = vector.row(i);
     let forwarded = row.flags & NOT_FORWARDED == 0;
@@ -170,7 +170,7 @@ fn one(
     if row.flags & (flag::OPTIONS | flag::PUNTED) == flag::OPTIONS {
         // Once: a packet that another interface copies (SPAN) or a tunnel takes is no further hop.
         row.flags &= !flag::OPTIONS;
-        options::record(&mut bytes[l3..], facts, InterfaceIndex(object.interface()));
+        options::record(&mut bytes[l3..], view, InterfaceIndex(object.interface()));
     }
     if forwarded {
         ipv4::Header::new_unchecked(&mut bytes[l3..]).decrement_ttl();

@@ -1,6 +1,6 @@
 //! IPv6 on interfaces: whether they take part, their addresses, and the routes that those bring.
 
-use super::facts::subnet_router_anycast;
+use super::view::subnet_router_anycast;
 use super::{Settings, own_link_local};
 use crate::interface::MAX_ADDRESSES;
 use crate::ip::control::{Path, PathAction, Source, TableIndex};

@@ -67,14 +67,14 @@ pub fn register(set: &mut CommandSet<Router>) {
                     .iter()
                     .filter(|interface| interface.ip6.is_enabled() && only.is_none_or(|only| only == interface.index));
                 let interfaces = chosen.map(|interface| {
-                    let facts = super::Facts6::new(&interface.ip6);
+                    let view = super::Ip6View::new(&interface.ip6);
                     Shown {
                         name: interface.name.clone(),
                         state: if interface.admin_up { "up" } else { "down" },
                         link_local: interface.ip6.link_local.map(|address| address.to_string()),
                         addresses: interface.ip6.addresses.iter().map(ToString::to_string).collect(),
-                        groups: facts.groups().map(|group| group.to_string()).collect(),
-                        unused: facts.unused().map(|(address, why)| (address.to_string(), why.to_string())).collect(),
+                        groups: view.groups().map(|group| group.to_string()).collect(),
+                        unused: view.unused().map(|(address, why)| (address.to_string(), why.to_string())).collect(),
                         mtu: interface.ip6_mtu,
                     }
                 });

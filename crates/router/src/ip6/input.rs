@@ -7,8 +7,8 @@
 
 use super::local::speaks_of_neighbours;
 use crate::headers::visible;
-use crate::interface::SharedFacts;
-use crate::ip6::Facts6;
+use crate::interface::SharedViews;
+use crate::ip6::Ip6View;
 use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -74,14 +74,14 @@ pub fn spec() -> NodeSpec {
 }
 
 pub struct Ip6Input {
-    facts: SharedFacts,
+    view: SharedViews,
     /// IPv6 packets, by receiving interface.
     ip6: Arc<CounterTable>,
 }
 
 impl Ip6Input {
-    pub fn new(facts: SharedFacts, ip6: Arc<CounterTable>) -> Ip6Input {
-        Ip6Input { facts, ip6 }
+    pub fn new(view: SharedViews, ip6: Arc<CounterTable>) -> Ip6Input {
+        Ip6Input { view, ip6 }
     }
 
     fn count(&self, cx: &Context<'_>, rx: InterfaceIndex, packets: usize) {
@@ -101,35 +101,35 @@ const REMARKABLE: u32 = check::SHORT
 impl Map for Ip6Input {
     #[inline]
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
-        let table = self.facts.load(cx.round);
-        let of = |rx: InterfaceIndex| table.get(rx).map(|facts| &facts.ip6).filter(|facts| facts.is_enabled());
+        let table = self.view.load(cx.round);
+        let of = |rx: InterfaceIndex| table.get(rx).map(|view| &view.ip6).filter(|view| view.is_enabled());
         let one = vector.one_rx_interface().map(|rx| (rx, of(rx)));
-        if let Some((rx, facts)) = one {
+        if let Some((rx, view)) = one {
             self.count(cx, rx, vector.len());
             let plain = vector.any_flags() & REMARKABLE == 0 && vector.common_flags() & check::EXAMINED6 != 0;
-            match facts {
+            match view {
                 None => return vector.set_edges(Edge::NotEnabled.into()),
-                Some(facts) if plain && !facts.is_proxy() => return vector.set_edges(way_on(facts).into()),
+                Some(view) if plain && !view.is_proxy() => return vector.set_edges(way_on(view).into()),
                 Some(_) => {}
             }
         }
         for i in 0..vector.len() {
             let mut row = vector.row(i);
-            let facts = match one {
-                Some((_, facts)) => facts,
+            let view = match one {
+                Some((_, view)) => view,
                 None => {
                     self.count(cx, row.rx_interface, 1);
                     of(row.rx_interface)
                 }
             };
             let is_plain = row.flags & check::EXAMINED6 != 0 && row.flags & REMARKABLE == 0;
-            let to = match facts {
+            let to = match view {
                 None => Edge::NotEnabled,
-                Some(facts) if is_plain && !facts.is_proxy() => way_on(facts),
-                Some(facts) => {
-                    let to = if is_plain { Ok(way_on(facts)) } else { remarkable(cx, &mut row, facts) };
+                Some(view) if is_plain && !view.is_proxy() => way_on(view),
+                Some(view) => {
+                    let to = if is_plain { Ok(way_on(view)) } else { remarkable(cx, &mut row, view) };
                     let to = match to {
-                        Ok(Edge::Lookup | Edge::Urpf) if facts.is_proxy() && asks_for_proxied(cx, &row, facts) => {
+                        Ok(Edge::Lookup | Edge::Urpf) if view.is_proxy() && asks_for_proxied(cx, &row, view) => {
                             row.target = Leaf::new(kind::RECEIVE, row.rx_interface.0).0;
                             Edge::Local
                         }
@@ -146,23 +146,23 @@ impl Map for Ip6Input {
 
 /// Where sound packets of an interface go.
 #[inline]
-fn way_on(facts: &Facts6) -> Edge {
-    if facts.source_check.is_some() { Edge::Urpf } else { Edge::Lookup }
+fn way_on(view: &Ip6View) -> Edge {
+    if view.source_check.is_some() { Edge::Urpf } else { Edge::Lookup }
 }
 
 /// Whether a packet asks for a host that its link's interface answers for: who knows that host asks it, and not a
 /// group, whether it is still there (RFC 4861 7.2.8).
-fn asks_for_proxied(cx: &Context<'_>, row: &Row, facts: &Facts6) -> bool {
+fn asks_for_proxied(cx: &Context<'_>, row: &Row, view: &Ip6View) -> bool {
     let bytes = visible(cx, row);
     let header = ipv6::Header::new_unchecked(bytes);
     header.hop_limit() == HOP_LIMIT
         && header.next_header() == Protocol::ICMP6
         && bytes.get(HEADER_LEN) == Some(&Type::NEIGHBOUR_SOLICITATION.0)
-        && facts.stands_in_for(header.dst())
+        && view.stands_in_for(header.dst())
 }
 
 /// A packet about which something is not plain.
-fn remarkable(cx: &Context<'_>, row: &mut Row, facts: &Facts6) -> Result<Edge, Edge> {
+fn remarkable(cx: &Context<'_>, row: &mut Row, view: &Ip6View) -> Result<Edge, Edge> {
     const UNSOUND: u32 = check::SHORT | check::VERSION | check::TOTAL_LENGTH;
     // The header pass does not know how much of a chain its first buffer holds.
     if row.flags & check::CHAINED != 0 && visible(cx, row).len() < HEADER_LEN {
@@ -185,12 +185,12 @@ fn remarkable(cx: &Context<'_>, row: &mut Row, facts: &Facts6) -> Result<Edge, E
     }
     let to = match row.flags & check::SPECIAL_DESTINATION {
         0 => Edge::Lookup,
-        _ => judge_destination(destination, facts)?,
+        _ => judge_destination(destination, view)?,
     };
     if to == Edge::Local {
         row.target = Leaf::new(kind::RECEIVE, row.rx_interface.0).0;
     }
-    Ok(if facts.source_check.is_some() && is_checked(cx, row, source, to) { Edge::Urpf } else { to })
+    Ok(if view.source_check.is_some() && is_checked(cx, row, source, to) { Edge::Urpf } else { to })
 }
 
 /// Whether routes can tell of a packet's source. One that is its link's only lies where it came from, and of who has
@@ -268,16 +268,16 @@ fn is_of_link(address: Ipv6Addr) -> bool {
 }
 
 /// A destination in ff00::/8, fe80::/10 or ::/32: whether it is this interface's, or to be looked up.
-fn judge_destination(destination: Ipv6Addr, facts: &Facts6) -> Result<Edge, Edge> {
+fn judge_destination(destination: Ipv6Addr, view: &Ip6View) -> Result<Edge, Edge> {
     if destination.is_multicast() {
         return match ipv6::scope(destination) {
             ipv6::Scope::Interface => Err(Edge::GroupOfNoLink),
-            _ if facts.is_member(destination) => Ok(Edge::Local),
+            _ if view.is_member(destination) => Ok(Edge::Local),
             _ => Err(Edge::Multicast),
         };
     }
     if destination.is_unicast_link_local() {
-        return if facts.owns(destination) { Ok(Edge::Local) } else { Err(Edge::LinkLocal) };
+        return if view.owns(destination) { Ok(Edge::Local) } else { Err(Edge::LinkLocal) };
     }
     if destination.is_unspecified() {
         Err(Edge::DestinationUnspecified)

@@ -8,9 +8,9 @@
 //! `ip6-local-full-reassembly` with fragments, from where the whole packet comes back.
 
 use crate::icmp6::Report;
-use crate::interface::SharedFacts;
+use crate::interface::SharedViews;
 use crate::ip::source::{Fault, Sources};
-use crate::ip6::Facts6;
+use crate::ip6::Ip6View;
 use crate::punt::Unclaimed;
 use graph::{Context, InterfaceIndex, Map, NodeSpec, Row, Vector};
 use tables::{Leaf, Lookup6};
@@ -61,12 +61,12 @@ pub fn spec() -> NodeSpec {
 
 pub struct Ip6Local {
     sources: Sources<Lookup6>,
-    facts: SharedFacts,
+    view: SharedViews,
 }
 
 impl Ip6Local {
-    pub fn new(sources: Sources<Lookup6>, facts: SharedFacts) -> Ip6Local {
-        Ip6Local { sources, facts }
+    pub fn new(sources: Sources<Lookup6>, view: SharedViews) -> Ip6Local {
+        Ip6Local { sources, view }
     }
 }
 
@@ -83,11 +83,11 @@ pub(super) fn speaks_of_neighbours(cx: &Context<'_>, row: &Row) -> bool {
 impl Map for Ip6Local {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         let faults = self.sources.judge(cx, vector);
-        let facts = self.facts.load(cx.round);
+        let view = self.view.load(cx.round);
         for (i, fault) in faults[..vector.len()].iter().enumerate() {
             let mut row = vector.row(i);
             // The leaf names the interface whose address it is.
-            let owner = facts.get(InterfaceIndex(Leaf(row.target).index()));
+            let owner = view.get(InterfaceIndex(Leaf(row.target).index()));
             let is_tentative = owner.is_some_and(|owner| is_to_unused(cx, &row, &owner.ip6));
             let to = match fault.filter(|_| !speaks_of_neighbours(cx, &row)) {
                 Some(Fault::Ours) => Edge::Spoofed,
@@ -102,10 +102,10 @@ impl Map for Ip6Local {
 }
 
 /// Whether a packet is to an address that is not used yet. Most interfaces have none.
-fn is_to_unused(cx: &Context<'_>, row: &Row, facts: &Facts6) -> bool {
+fn is_to_unused(cx: &Context<'_>, row: &Row, view: &Ip6View) -> bool {
     let header = || cx.buffers.bytes(row.packet).get(row.l3 as usize..).filter(|bytes| bytes.len() >= HEADER_LEN);
     let destination = || header().map(|bytes| ipv6::Header::new_unchecked(bytes).dst());
-    facts.unused().next().is_some() && destination().is_some_and(|destination| facts.standing(destination).is_some())
+    view.unused().next().is_some() && destination().is_some_and(|destination| view.standing(destination).is_some())
 }
 
 /// Where a packet goes by what it carries behind its extension headers.

@@ -8,19 +8,19 @@
 mod addresses;
 pub mod cli;
 pub(crate) mod config;
-mod facts;
 mod input;
 mod local;
 mod lookup;
 mod rewrite;
+mod view;
 
 pub use addresses::Ip6Error;
 pub(crate) use addresses::local_route;
-pub use facts::{Facts6, subnet_router_anycast};
+pub use view::{Ip6View, subnet_router_anycast};
 
 use crate::capability::{Capability, Stage};
 use crate::icmp::SharedPolicy;
-use crate::interface::{Interface, InterfaceCounters, SharedFacts};
+use crate::interface::{Interface, InterfaceCounters, SharedViews};
 use crate::ip::Fibs6;
 use crate::ip::control::TableIndex;
 use crate::ip::count::CounterSlots;
@@ -118,7 +118,7 @@ pub(crate) const IMPOSE_EDGE: u16 = rewrite::Edge::Impose as u16;
 /// What control and the capability's nodes share.
 #[derive(Clone, Copy)]
 pub(crate) struct Shared<'a> {
-    pub facts: &'a SharedFacts,
+    pub view: &'a SharedViews,
     pub policy: &'a SharedPolicy,
     pub fibs: &'a Fibs6,
     pub objects: &'a ObjectHandle,
@@ -131,14 +131,14 @@ pub(crate) struct Shared<'a> {
 /// # Errors
 /// When the graph is full.
 pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Result<Nodes, GraphError> {
-    let Shared { facts, policy, fibs, objects, places, counters } = shared;
-    let (seen, ip6) = (facts.clone(), counters.ip6.clone());
+    let Shared { view, policy, fibs, objects, places, counters } = shared;
+    let (seen, ip6) = (view.clone(), counters.ip6.clone());
     let input = move || input::Ip6Input::new(seen.clone(), ip6.clone());
     graph.register(input::spec(), move |_| Behaviour::Map(Box::new(input())))?;
-    let urpf = (facts.clone(), fibs.clone(), objects.clone());
+    let urpf = (view.clone(), fibs.clone(), objects.clone());
     graph.register(source::spec(Family::Ip6), move |_| {
-        let (facts, fibs, objects) = urpf.clone();
-        Behaviour::Map(Box::new(Urpf::new(facts, fibs, objects)))
+        let (view, fibs, objects) = urpf.clone();
+        Behaviour::Map(Box::new(Urpf::new(view, fibs, objects)))
     })?;
     let (first, other) = (fibs.clone(), fibs.clone());
     graph.register(lookup::spec(), move |_| Behaviour::Map(Box::new(lookup::Ip6Lookup::new(first.clone()))))?;
@@ -159,10 +159,10 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
     graph.register(fragment::spec(Family::Ip6), move |worker| {
         Behaviour::Expand(Box::new(Cutter::new(Family::Ip6, worker, workers)))
     })?;
-    let local = (facts.clone(), fibs.clone(), objects.clone());
+    let local = (view.clone(), fibs.clone(), objects.clone());
     graph.register(local::spec(), move |_| {
-        let (facts, fibs, objects) = local.clone();
-        Behaviour::Map(Box::new(local::Ip6Local::new(Sources::new(facts.clone(), fibs, objects), facts)))
+        let (view, fibs, objects) = local.clone();
+        Behaviour::Map(Box::new(local::Ip6Local::new(Sources::new(view.clone(), fibs, objects), view)))
     })?;
     Ok(Nodes { rewrite })
 }

@@ -16,7 +16,7 @@ pub(crate) use udp::{PortTable, SharedPorts};
 
 use crate::capability::{self, Capability, Stage};
 use crate::icmp::SharedPolicy;
-use crate::interface::SharedFacts;
+use crate::interface::SharedViews;
 use crate::ip6;
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use tcp_reset::TcpReset;
@@ -58,11 +58,11 @@ pub(crate) fn register(
     graph: &mut Graph,
     ports: &SharedPorts,
     policy: &SharedPolicy,
-    facts: &SharedFacts,
+    view: &SharedViews,
 ) -> Result<Nodes, GraphError> {
     let mut register = |family: Family| {
-        let (policy, facts) = (policy.clone(), facts.clone());
-        let reset = move || TcpReset::new(family, policy.clone(), facts.clone());
+        let (policy, view) = (policy.clone(), view.clone());
+        let reset = move || TcpReset::new(family, policy.clone(), view.clone());
         graph.register(tcp_reset::spec(family), move |_| Behaviour::Map(Box::new(reset())))?;
         let ports = ports.clone();
         let lookup = move || UdpLookup::new(family, ports.clone());

@@ -11,8 +11,8 @@ use super::transport::Transport;
 use crate::headers::{is_one_host, transport_checksum};
 use crate::icmp::SharedPolicy;
 use crate::icmp::report::keep_first_buffer;
-use crate::icmp6::{Way, becomes_ours, take_way};
-use crate::interface::SharedFacts;
+use crate::icmp6::{ReplyPath, becomes_ours, choose_reply_path};
+use crate::interface::SharedViews;
 use crate::rate::TokenBucket;
 use graph::{Context, CounterSpec, EdgeIndex, InterfaceIndex, Map, NodeSpec, Row, Severity, Vector, flag};
 use std::net::{IpAddr, Ipv4Addr};
@@ -112,13 +112,13 @@ pub fn spec(family: Family) -> NodeSpec {
 pub struct TcpReset {
     family: Family,
     policy: SharedPolicy,
-    facts: SharedFacts,
+    view: SharedViews,
     bucket: TokenBucket,
 }
 
 impl TcpReset {
-    pub(crate) fn new(family: Family, policy: SharedPolicy, facts: SharedFacts) -> TcpReset {
-        TcpReset { family, policy, facts, bucket: TokenBucket::full() }
+    pub(crate) fn new(family: Family, policy: SharedPolicy, view: SharedViews) -> TcpReset {
+        TcpReset { family, policy, view, bucket: TokenBucket::full() }
     }
 
     fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> EdgeIndex {
@@ -139,17 +139,17 @@ impl TcpReset {
         }
         let to = match (sender, us) {
             (IpAddr::V6(sender), IpAddr::V6(us)) => {
-                let facts = self.facts.load(cx.round);
+                let view = self.view.load(cx.round);
                 // The leaf names the interface whose address it is.
-                let owner = facts.get(InterfaceIndex(Leaf(row.target).index()));
+                let owner = view.get(InterfaceIndex(Leaf(row.target).index()));
                 if owner.is_some_and(|owner| owner.ip6.is_anycast(us)) {
                     return edge6::Edge::AboutAnycast.into();
                 }
-                let facts = facts.get(row.rx_interface);
-                match take_way(row, row.rx_interface, facts.map(|facts| &facts.ip6), us, sender) {
-                    Way::Routes | Way::Here => edge6::Edge::Lookup.into(),
-                    Way::Link => edge6::Edge::OnLink.into(),
-                    Way::Nowhere => return edge6::Edge::BeyondLink.into(),
+                let view = view.get(row.rx_interface);
+                match choose_reply_path(row, row.rx_interface, view.map(|view| &view.ip6), us, sender) {
+                    ReplyPath::Routes | ReplyPath::Here => edge6::Edge::Lookup.into(),
+                    ReplyPath::Link => edge6::Edge::OnLink.into(),
+                    ReplyPath::Nowhere => return edge6::Edge::BeyondLink.into(),
                 }
             }
             _ => Edge::Lookup.into(),

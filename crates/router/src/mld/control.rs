@@ -3,7 +3,7 @@
 use super::Event;
 use super::querier::Querier;
 use crate::agenda::{Agenda, Timed};
-use crate::ip6::Facts6;
+use crate::ip6::Ip6View;
 use crate::{Router, random};
 use graph::InterfaceIndex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -99,7 +99,7 @@ impl Router {
             self.suspend_querier(index);
             return;
         };
-        let wanted: BTreeSet<Ipv6Addr> = Facts6::new(&interface.ip6).groups().filter(is_reported).collect();
+        let wanted: BTreeSet<Ipv6Addr> = Ip6View::new(&interface.ip6).groups().filter(is_reported).collect();
         let now = self.listening.now();
         let mut listener = self.listening.listeners.get_or_insert_with(index, MldListener::default);
         let joined = wanted.difference(&listener.groups).map(|group| (RecordKind::ToExclude, *group));

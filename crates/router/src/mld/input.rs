@@ -5,7 +5,7 @@
 
 use super::Event;
 use crate::events::EventSender;
-use crate::interface::SharedFacts;
+use crate::interface::SharedViews;
 use crate::neighbour::limit::{Bucket, ByInterface};
 use graph::{Context, Map, NodeSpec, Row, Vector, flag};
 use wire::ipv4::Protocol;
@@ -48,14 +48,14 @@ pub fn spec() -> NodeSpec {
 }
 
 pub struct MldInput {
-    facts: SharedFacts,
+    view: SharedViews,
     events: EventSender,
     limits: ByInterface<Bucket>,
 }
 
 impl MldInput {
-    pub fn new(facts: SharedFacts, events: EventSender) -> MldInput {
-        MldInput { facts, events, limits: ByInterface::default() }
+    pub fn new(view: SharedViews, events: EventSender) -> MldInput {
+        MldInput { view, events, limits: ByInterface::default() }
     }
 
     fn one(&mut self, cx: &Context<'_>, row: &Row) -> Result<Edge, Edge> {
@@ -84,7 +84,7 @@ impl MldInput {
         }
         let interface = row.rx_interface;
         // What came back of our own is no news.
-        let is_ours = self.facts.load(cx.round).get(interface).is_some_and(|facts| facts.ip6.owns(source));
+        let is_ours = self.view.load(cx.round).get(interface).is_some_and(|view| view.ip6.owns(source));
         if is_ours {
             return Ok(Edge::Report);
         }

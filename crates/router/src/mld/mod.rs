@@ -14,7 +14,7 @@ mod send;
 
 use crate::capability::{Capability, Stage};
 use crate::events::EventSender;
-use crate::interface::SharedFacts;
+use crate::interface::SharedViews;
 use graph::{Behaviour, Graph, GraphError, InterfaceIndex};
 use std::net::Ipv6Addr;
 use wire::mld::Query;
@@ -41,10 +41,10 @@ pub enum Event {
 ///
 /// # Errors
 /// When the graph is full.
-pub(crate) fn register(graph: &mut Graph, facts: &SharedFacts, events: &EventSender) -> Result<(), GraphError> {
-    let (facts, events) = (facts.clone(), events.clone());
+pub(crate) fn register(graph: &mut Graph, view: &SharedViews, events: &EventSender) -> Result<(), GraphError> {
+    let (view, events) = (view.clone(), events.clone());
     graph.register(input::spec(), move |_| {
-        Behaviour::Map(Box::new(input::MldInput::new(facts.clone(), events.clone())))
+        Behaviour::Map(Box::new(input::MldInput::new(view.clone(), events.clone())))
     })?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Reports and queries as frames.
 
 use crate::Router;
-use crate::ip6::Facts6;
+use crate::ip6::Ip6View;
 use graph::InterfaceIndex;
 use std::net::Ipv6Addr;
 use std::time::Duration;
@@ -51,7 +51,7 @@ impl Router {
     /// Sends a message from the link-local address; from none as long as that is not used (RFC 3590).
     fn send_listening(&self, index: InterfaceIndex, to: Ipv6Addr, message: &[u8]) {
         let Ok(interface) = self.interfaces.get(index) else { return };
-        let from = Facts6::new(&interface.ip6).used_link_local().unwrap_or(Ipv6Addr::UNSPECIFIED);
+        let from = Ip6View::new(&interface.ip6).used_link_local().unwrap_or(Ipv6Addr::UNSPECIFIED);
         let mut packet = vec![0; BEFORE + message.len()];
         packet[HEADER_LEN..BEFORE].copy_from_slice(&ROUTER_ALERT);
         packet[BEFORE..].copy_from_slice(message);

@@ -7,7 +7,7 @@ use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::collections::{BTreeMap, BTreeSet};
 use tables::object::MAX_LABELS;
-use tables::{LabelKey, LabelWay};
+use tables::{LabelAction, LabelKey};
 use wire::Family;
 
 /// Why something about labels is refused.
@@ -125,7 +125,7 @@ impl crate::ip::control::Ip {
         source: Source,
         list: Option<ListId>,
     ) -> Option<ListId> {
-        let way = list.map_or(LabelWay::MISS, |list| self.lists.label_way(list));
+        let way = list.map_or(LabelAction::MISS, |list| self.lists.label_way(list));
         let route = list.map(|list| LabelRoute { source, list });
         let before = self.labels.get_mut(table).set(key, route, way).map(|route| route.list);
         self.have_gone += usize::from(list.is_none() && before.is_some());

@@ -13,7 +13,7 @@
 
 use super::pop;
 use crate::headers::visible;
-use crate::interface::{FactsTable, SharedFacts};
+use crate::interface::{SharedViews, ViewTable};
 use crate::ip::adjacency::object_of;
 use crate::ip4::input::bad_fragment;
 use graph::vector::one_value;
@@ -73,12 +73,12 @@ pub fn spec(family: Family, is_uniform: bool) -> NodeSpec {
 pub struct Disposition {
     family: Family,
     is_uniform: bool,
-    facts: SharedFacts,
+    view: SharedViews,
 }
 
 impl Disposition {
-    pub fn new(family: Family, is_uniform: bool, facts: SharedFacts) -> Disposition {
-        Disposition { family, is_uniform, facts }
+    pub fn new(family: Family, is_uniform: bool, view: SharedViews) -> Disposition {
+        Disposition { family, is_uniform, view }
     }
 
     /// Bytes of the least header of its family.
@@ -108,7 +108,7 @@ impl Map for Disposition {
             *flags = *flags & !check::ALL | marks;
             *l3 = l3.wrapping_add(ENTRY_LEN as u16);
         }
-        let facts = self.facts.load(cx.round);
+        let view = self.view.load(cx.round);
         let mut found = [0; VECTOR_SIZE];
         if is_examined
             && !self.is_uniform
@@ -119,7 +119,7 @@ impl Map for Disposition {
             if leaf.kind() != kind::POP {
                 destinations(cx, vector, &mut found);
             }
-            return self.all(vector, leaf, facts, &found);
+            return self.all(vector, leaf, view, &found);
         }
         if self.is_uniform {
             self.take_over(cx, vector);
@@ -128,11 +128,11 @@ impl Map for Disposition {
         if (faults | vector.any_flags()) & REMARKABLE == 0
             && let Some(leaf) = one
         {
-            return self.all(vector, leaf, facts, &found);
+            return self.all(vector, leaf, view, &found);
         }
         for (i, found) in found.into_iter().enumerate().take(vector.len()) {
             let mut row = vector.row(i);
-            let to = self.one(cx, &mut row, facts, found);
+            let to = self.one(cx, &mut row, view, found);
             vector.set_row(i, row);
             vector.set_edge(i, to.into());
         }
@@ -214,7 +214,7 @@ impl Disposition {
 
     /// Plain packets with the same leaf.
     #[inline]
-    fn all(&self, vector: &mut Vector, leaf: Leaf, facts: &FactsTable, found: &[u32]) {
+    fn all(&self, vector: &mut Vector, leaf: Leaf, view: &ViewTable, found: &[u32]) {
         let one_rx = vector.one_rx_interface();
         let columns = vector.columns();
         if leaf.kind() == kind::POP {
@@ -224,14 +224,14 @@ impl Disposition {
         if let Some(table) = pop::table_of(leaf) {
             let all = match one_rx {
                 Some(rx) => {
-                    let rx = facts.in_table(self.family, table, rx);
+                    let rx = view.in_table(self.family, table, rx);
                     columns.rx_interface.fill(rx);
-                    facts.table_of(self.family, rx) == table
+                    view.table_of(self.family, rx) == table
                 }
                 None => {
                     let of_table = |rx: &mut InterfaceIndex| {
-                        *rx = facts.in_table(self.family, table, *rx);
-                        facts.table_of(self.family, *rx) == table
+                        *rx = view.in_table(self.family, table, *rx);
+                        view.table_of(self.family, *rx) == table
                     };
                     columns.rx_interface.iter_mut().map(of_table).fold(true, |all, one| all & one)
                 }
@@ -248,7 +248,7 @@ impl Disposition {
     }
 
     /// One packet, with all that can be special about it.
-    fn one(&self, cx: &Context<'_>, row: &mut Row, facts: &FactsTable, found: u32) -> Edge {
+    fn one(&self, cx: &Context<'_>, row: &mut Row, view: &ViewTable, found: u32) -> Edge {
         let leaf = Leaf(row.target);
         if visible(cx, row).len() < self.header_length() {
             return Edge::Unsound;
@@ -267,11 +267,11 @@ impl Disposition {
         }
         let table = pop::table_of(leaf);
         if let Some(table) = table {
-            row.rx_interface = facts.in_table(self.family, table, row.rx_interface);
+            row.rx_interface = view.in_table(self.family, table, row.rx_interface);
         }
         let is_of_table = match table {
             None => true,
-            Some(table) => facts.table_of(self.family, row.rx_interface) == table,
+            Some(table) => view.table_of(self.family, row.rx_interface) == table,
         };
         match table {
             // What there is to be said of it is said there.

@@ -11,7 +11,7 @@
 use crate::headers::{trace_mpls, visible};
 use crate::icmp::{self, SharedPolicy, error as icmp4, report::keep_first_buffer};
 use crate::icmp6::error as icmp6;
-use crate::interface::SharedFacts;
+use crate::interface::SharedViews;
 use crate::ip6::OUR_HOP_LIMIT;
 use crate::rate::TokenBucket;
 use graph::{Context, Map, NodeSpec, Row, Vector, flag};
@@ -69,7 +69,7 @@ pub fn spec() -> NodeSpec {
 }
 
 pub struct MplsIcmpError {
-    facts: SharedFacts,
+    view: SharedViews,
     policy: SharedPolicy,
     bucket: TokenBucket,
     /// Identification of the next message.
@@ -77,8 +77,8 @@ pub struct MplsIcmpError {
 }
 
 impl MplsIcmpError {
-    pub(crate) fn new(facts: SharedFacts, policy: SharedPolicy) -> MplsIcmpError {
-        MplsIcmpError { facts, policy, bucket: TokenBucket::full(), next_id: 0 }
+    pub(crate) fn new(view: SharedViews, policy: SharedPolicy) -> MplsIcmpError {
+        MplsIcmpError { view, policy, bucket: TokenBucket::full(), next_id: 0 }
     }
 
     fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
@@ -90,7 +90,7 @@ impl MplsIcmpError {
         let mtu = report.rest.saturating_sub(labels as u32);
         let inside = Row { l3: row.l3 + labels as u16, ..*row };
         let policy = self.policy.load(cx.round);
-        let facts = self.facts.load(cx.round).get(row.rx_interface);
+        let view = self.view.load(cx.round).get(row.rx_interface);
         let message = match packet.is_ip6 {
             false => {
                 let header = ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[inside.l3 as usize..]);
@@ -101,7 +101,7 @@ impl MplsIcmpError {
                 if icmp4::forbidden(cx, &inside, policy).is_some() {
                     return Edge::Untold;
                 }
-                let from = facts.and_then(|facts| facts.address_towards(to)).or(policy.router_id);
+                let from = view.and_then(|view| view.address_towards(to)).or(policy.router_id);
                 let Some(from) = from else { return Edge::NoAddress };
                 let words = u32::from(quoted_words(to.into())) << 16;
                 let rest = words | if is_too_long { mtu } else { 0 };
@@ -113,7 +113,7 @@ impl MplsIcmpError {
                 if icmp6::forbidden(cx, &inside, is_too_long).is_some() || to.is_unicast_link_local() {
                     return Edge::Untold;
                 }
-                let from = facts.and_then(|facts| facts.ip6.address_towards(to)).or(policy.router_id6);
+                let from = view.and_then(|view| view.ip6.address_towards(to)).or(policy.router_id6);
                 let Some(from) = from else { return Edge::NoAddress };
                 let report = match is_too_long {
                     // It says no more: there is no room for the length of a quote (RFC 4884 4.6).

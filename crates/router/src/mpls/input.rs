@@ -5,7 +5,7 @@
 //! finished: nothing behind labels could say where they are. Next: `mpls-lookup`, or a drop by name (RFC 3032).
 
 use crate::headers::{trace_mpls, visible};
-use crate::interface::{FactsTable, SharedFacts};
+use crate::interface::{SharedViews, ViewTable};
 use drivers::offload;
 use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
 use std::sync::Arc;
@@ -35,14 +35,14 @@ pub fn spec() -> NodeSpec {
 }
 
 pub struct MplsInput {
-    facts: SharedFacts,
+    view: SharedViews,
     /// Labelled packets, by receiving interface.
     mpls: Arc<CounterTable>,
 }
 
 impl MplsInput {
-    pub fn new(facts: SharedFacts, mpls: Arc<CounterTable>) -> MplsInput {
-        MplsInput { facts, mpls }
+    pub fn new(view: SharedViews, mpls: Arc<CounterTable>) -> MplsInput {
+        MplsInput { view, mpls }
     }
 
     fn count(&self, cx: &Context<'_>, rx: InterfaceIndex, packets: usize) {
@@ -54,24 +54,24 @@ impl MplsInput {
 const NOT_SEEN: u32 = check::NOT_IP4 | check::NOT_IP6;
 const REMARKABLE: u32 = NOT_SEEN | check::SHORT | check::GROUP | check::CHAINED | flag::OFFLOAD;
 
-fn is_enabled(facts: &FactsTable, rx: InterfaceIndex) -> bool {
-    facts.get(rx).is_some_and(|facts| facts.mpls)
+fn is_enabled(view: &ViewTable, rx: InterfaceIndex) -> bool {
+    view.get(rx).is_some_and(|view| view.mpls)
 }
 
 impl Map for MplsInput {
     #[inline]
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
-        let facts = self.facts.load(cx.round);
+        let view = self.view.load(cx.round);
         if let Some(rx) = vector.one_rx_interface()
-            && (vector.any_flags() & REMARKABLE == 0 || !is_enabled(facts, rx))
+            && (vector.any_flags() & REMARKABLE == 0 || !is_enabled(view, rx))
         {
             self.count(cx, rx, vector.len());
-            let to = if is_enabled(facts, rx) { Edge::Lookup } else { Edge::NotEnabled };
+            let to = if is_enabled(view, rx) { Edge::Lookup } else { Edge::NotEnabled };
             return vector.set_edges(to.into());
         }
         vector.each_row(|row| {
             self.count(cx, row.rx_interface, 1);
-            match is_enabled(facts, row.rx_interface) {
+            match is_enabled(view, row.rx_interface) {
                 true => one(cx, row),
                 false => Edge::NotEnabled,
             }

@@ -13,7 +13,7 @@ use crate::ip::control::LabelTableIndex;
 use graph::vector::one_value;
 use graph::{Context, EdgeIndex, EdgeSpec, Map, NodeSpec, Row, Snapshot, Vector};
 use std::fmt;
-use tables::{LabelKey, LabelLookup, LabelWay, Leaf, kind};
+use tables::{LabelAction, LabelKey, LabelLookup, Leaf, kind};
 use wire::Family;
 use wire::batch::check;
 use wire::mpls::{ENTROPY_INDICATOR, ENTRY_LEN, StackEntry};
@@ -175,7 +175,7 @@ fn one(cx: &mut Context<'_>, tables: &[Option<LabelLookup>], row: &mut Row) -> E
     for _ in 0..MAX_IN_A_ROW {
         let Some(entry) = entry_at(cx, row, 0) else { return Edge::CutShort.into() };
         let Some(table) = find(tables, index) else { return Edge::Unknown.into() };
-        let (LabelWay { leaf, swap }, behind) = resolve(cx, table, row, entry);
+        let (LabelAction { leaf, swap }, behind) = resolve(cx, table, row, entry);
         (row.target, row.scratch) = (leaf.0, swap.into());
         let ends_here = matches!(leaf.kind(), kind::POP | kind::POP_LOOKUP);
         match leaf.kind() {
@@ -223,7 +223,7 @@ fn one(cx: &mut Context<'_>, tables: &[Option<LabelLookup>], row: &mut Row) -> E
 
 /// Where a label leads, and how many bytes of the stack are done with that. An entropy label at the bottom is as if
 /// it were not there: the label above it tells what is inside (RFC 6790 4.2).
-fn resolve(cx: &Context<'_>, table: &LabelLookup, row: &Row, entry: StackEntry) -> (LabelWay, usize) {
+fn resolve(cx: &Context<'_>, table: &LabelLookup, row: &Row, entry: StackEntry) -> (LabelAction, usize) {
     let way = table.lookup(cx.round, LabelKey::of_entry(entry.0));
     if entry.is_bottom() || !is_strange(way.leaf.0) || way.leaf == ENTROPY {
         return (way, ENTRY_LEN);

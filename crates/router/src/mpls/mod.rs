@@ -26,7 +26,7 @@ pub use control::MplsError;
 
 use crate::capability::{Capability, Stage};
 use crate::icmp::SharedPolicy;
-use crate::interface::{Interface, InterfaceCounters, SharedFacts};
+use crate::interface::{Interface, InterfaceCounters, SharedViews};
 use disposition::Disposition;
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use imposition::Imposition;
@@ -77,7 +77,7 @@ pub(crate) const STALE_EDGE: u16 = output::Edge::Stale as u16;
 /// What control and the capability's nodes share.
 #[derive(Clone, Copy)]
 pub(crate) struct Shared<'a> {
-    pub facts: &'a SharedFacts,
+    pub view: &'a SharedViews,
     pub labels: &'a SharedLabels,
     pub objects: &'a ObjectHandle,
     pub counters: &'a InterfaceCounters,
@@ -89,8 +89,8 @@ pub(crate) struct Shared<'a> {
 /// # Errors
 /// When the graph is full.
 pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Result<Nodes, GraphError> {
-    let Shared { facts, labels, objects, counters, policy } = shared;
-    let (seen, mpls) = (facts.clone(), counters.mpls.clone());
+    let Shared { view, labels, objects, counters, policy } = shared;
+    let (seen, mpls) = (view.clone(), counters.mpls.clone());
     let input = move || input::MplsInput::new(seen.clone(), mpls.clone());
     graph.register(input::spec(), move |_| Behaviour::Map(Box::new(input())))?;
     let tables = labels.clone();
@@ -100,7 +100,7 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
         Behaviour::Map(Box::new(load_balance::MplsLoadBalance::new(handle.clone(), seed)))
     })?;
     for (family, is_uniform) in pop::NODES {
-        let seen = facts.clone();
+        let seen = view.clone();
         graph.register(disposition::spec(family, is_uniform), move |_| {
             Behaviour::Map(Box::new(Disposition::new(family, is_uniform, seen.clone())))
         })?;
@@ -111,7 +111,7 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
             Behaviour::Map(Box::new(Imposition::new(family, handle.clone())))
         })?;
     }
-    let (seen, policy) = (facts.clone(), policy.clone());
+    let (seen, policy) = (view.clone(), policy.clone());
     let error = move || icmp_error::MplsIcmpError::new(seen.clone(), policy.clone());
     graph.register(icmp_error::spec(), move |_| Behaviour::Map(Box::new(error())))?;
     let handle = objects.clone();

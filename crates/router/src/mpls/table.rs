@@ -9,7 +9,7 @@ use rcu::Published;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
-use tables::{LabelKey, LabelLookup, LabelTable, LabelWay, Leaf, kind};
+use tables::{LabelAction, LabelKey, LabelLookup, LabelTable, Leaf, kind};
 use wire::Family;
 use wire::mpls::{ENTROPY_INDICATOR, FIRST_UNRESERVED, IPV4_EXPLICIT_NULL, IPV6_EXPLICIT_NULL, ROUTER_ALERT};
 
@@ -41,7 +41,7 @@ impl Labels {
     fn new(id: u32) -> std::io::Result<Labels> {
         let mut table = LabelTable::new()?;
         for (key, leaf) in reserved() {
-            table.set(key, LabelWay::to(leaf));
+            table.set(key, LabelAction::to(leaf));
         }
         Ok(Labels { id, table, routes: BTreeMap::new() })
     }
@@ -61,12 +61,12 @@ impl Labels {
     }
 
     /// What lookups find.
-    pub fn shown(&self, key: LabelKey) -> LabelWay {
+    pub fn shown(&self, key: LabelKey) -> LabelAction {
         self.table.get(key)
     }
 
     /// Gives a label other paths, or none. What it had.
-    pub fn set(&mut self, key: LabelKey, route: Option<LabelRoute>, way: LabelWay) -> Option<LabelRoute> {
+    pub fn set(&mut self, key: LabelKey, route: Option<LabelRoute>, way: LabelAction) -> Option<LabelRoute> {
         self.table.set(key, way);
         match route {
             Some(route) => self.routes.insert(key, route),
@@ -175,7 +175,7 @@ impl LabelTables {
     }
 
     /// Has lookups find what has become of a list.
-    pub(crate) fn lead(&mut self, table: LabelTableIndex, list: &PathList, id: ListId, way: LabelWay) {
+    pub(crate) fn lead(&mut self, table: LabelTableIndex, list: &PathList, id: ListId, way: LabelAction) {
         let Labels { table, routes, .. } = self.get_mut(table);
         match list.few_users() {
             Some(users) => users.iter().filter_map(User::label).for_each(|key| {

@@ -6,7 +6,7 @@
 
 use super::dad::{Nonce, Standing};
 use crate::events::EventSender;
-use crate::interface::{InterfaceView, SharedFacts};
+use crate::interface::{InterfaceView, SharedViews};
 use crate::ip::on_link::OnLink;
 use crate::neighbour::learn::{Learner, NotLearned};
 use crate::neighbour::limit::{Bucket, ByInterface};
@@ -145,7 +145,7 @@ pub fn spec() -> NodeSpec {
 /// What the node reads.
 #[derive(Clone)]
 pub struct Tables {
-    pub facts: SharedFacts,
+    pub view: SharedViews,
     pub neighbours: Arc<Shared>,
     pub policy: SharedPolicy,
     pub routes: OnLink<Lookup6>,
@@ -195,7 +195,7 @@ impl NdInput {
     }
 
     fn one(&mut self, cx: &mut Context<'_>, tables: &Tables, row: &mut Row) -> Result<Edge, Edge> {
-        let facts = tables.facts.load(cx.round).get(row.rx_interface).ok_or(Edge::NoInterface)?;
+        let view = tables.view.load(cx.round).get(row.rx_interface).ok_or(Edge::NoInterface)?;
         let (l2, l3) = (row.l2 as usize, row.l3 as usize);
         let bytes = cx.buffers.bytes(row.packet);
         let end = (l2 + row.first_length(cx.buffers)).min(bytes.len());
@@ -225,17 +225,17 @@ impl NdInput {
         match message {
             Discovery::NeighbourSolicitation { target, options } => {
                 let asked = Asked::read(target, options)?;
-                self.solicited(cx, tables, facts, policy, row, &sender, &asked)
+                self.solicited(cx, tables, view, policy, row, &sender, &asked)
             }
             Discovery::NeighbourAdvertisement { flags, target, options } => {
                 let told = link_address(options.target())?;
-                self.advertised(cx, tables, facts, policy, &sender, flags, target, told)
+                self.advertised(cx, tables, view, policy, &sender, flags, target, told)
             }
             Discovery::RouterSolicitation(options) => {
                 let told = link_address(options.source())?;
-                self.routers_asked_for(cx, facts, &sender, told)
+                self.routers_asked_for(cx, view, &sender, told)
             }
-            Discovery::RouterAdvertisement(told, _) => self.router_heard(cx, facts, &sender, told),
+            Discovery::RouterAdvertisement(told, _) => self.router_heard(cx, view, &sender, told),
             Discovery::Redirect { .. } => Ok(Edge::Redirect),
         }
     }
@@ -246,7 +246,7 @@ impl NdInput {
         &mut self,
         cx: &mut Context<'_>,
         tables: &Tables,
-        facts: &InterfaceView,
+        view: &InterfaceView,
         policy: &Policy,
         row: &mut Row,
         sender: &Sender,
@@ -257,27 +257,27 @@ impl NdInput {
         if is_probe && (told.is_some() || sender.destination != nd::solicited_node(target)) {
             return Err(Edge::BadProbe);
         }
-        let is_ours = facts.ip6.owns(target);
-        let is_anycast = facts.ip6.is_anycast(target);
-        if !is_ours && !is_anycast && !facts.ip6.stands_in_for(target) {
+        let is_ours = view.ip6.owns(target);
+        let is_anycast = view.ip6.is_anycast(target);
+        if !is_ours && !is_anycast && !view.ip6.stands_in_for(target) {
             return Ok(Edge::NotForUs);
         }
-        if let Some(standing) = facts.ip6.standing(target) {
+        if let Some(standing) = view.ip6.standing(target) {
             return match is_probe {
-                true => self.tried_by_another(cx, facts, standing, sender.mac, asked),
+                true => self.tried_by_another(cx, view, standing, sender.mac, asked),
                 false => Ok(Edge::Tentative),
             };
         }
-        if facts.ip6.owns(sender.source) {
-            return self.claimed(cx, facts, sender.source, sender.mac);
+        if view.ip6.owns(sender.source) {
+            return self.claimed(cx, view, sender.source, sender.mac);
         }
         if !is_probe
-            && !facts.ip6.is_attached(sender.source)
-            && !tables.routes.is(cx.round, facts.index, sender.source.into())
+            && !view.ip6.is_attached(sender.source)
+            && !tables.routes.is(cx.round, view.index, sender.source.into())
         {
             return Err(Edge::ForeignSender);
         }
-        if !self.replies.of(facts.index).take(cx.now, policy.rates.ip6.replies) {
+        if !self.replies.of(view.index).take(cx.now, policy.rates.ip6.replies) {
             return Err(Edge::RepliesLimited);
         }
         // To all, as who probes has no address yet (RFC 4861 7.2.4).
@@ -289,11 +289,11 @@ impl NdInput {
         // Who answers for another leaves it to the asker whom to believe, and speaks of a host (RFC 4861 7.2.8). Any
         // router of the network may answer for its anycast address: none overrides another (RFC 4861 7.2.7).
         let flags = AdvertisementFlags { router: is_ours || is_anycast, solicited: !is_probe, overrides: is_ours };
-        let from = if is_anycast { facts.ip6.address_towards(to).ok_or(Edge::Tentative)? } else { target };
-        answer(cx, row, facts, (to, to_mac), (from, target), flags);
+        let from = if is_anycast { view.ip6.address_towards(to).ok_or(Edge::Tentative)? } else { target };
+        answer(cx, row, view, (to, to_mac), (from, target), flags);
         cx.count(SENT, 1);
         if let Some(mac) = told {
-            let key = NeighbourKey::new(facts.index, sender.source);
+            let key = NeighbourKey::new(view.index, sender.source);
             let entry = tables.neighbours.get(cx.round, &key);
             // Who asks us will soon be talked to.
             let rate = policy.rates.ip6.learning;
@@ -308,28 +308,28 @@ impl NdInput {
     fn tried_by_another(
         &mut self,
         cx: &Context<'_>,
-        facts: &InterfaceView,
+        view: &InterfaceView,
         standing: Standing,
         by: MacAddress,
         asked: &Asked,
     ) -> Result<Edge, Edge> {
         let is_ours = matches!(standing, Standing::Tentative(ours) if asked.nonce == Some(ours));
-        if by == facts.mac || is_ours {
+        if by == view.mac || is_ours {
             return Ok(Edge::OwnProbe);
         }
-        self.claimed(cx, facts, asked.target, by)
+        self.claimed(cx, view, asked.target, by)
     }
 
     /// Somebody behaves as if it had an address of ours.
     fn claimed(
         &mut self,
         cx: &Context<'_>,
-        facts: &InterfaceView,
+        view: &InterfaceView,
         address: Ipv6Addr,
         by: MacAddress,
     ) -> Result<Edge, Edge> {
-        if by != facts.mac && self.conflicts.take(cx.now, CONFLICTS_TOLD) {
-            self.learner.tell_conflict(NeighbourKey::new(facts.index, address), by);
+        if by != view.mac && self.conflicts.take(cx.now, CONFLICTS_TOLD) {
+            self.learner.tell_conflict(NeighbourKey::new(view.index, address), by);
         }
         Err(Edge::OurAddress)
     }
@@ -340,7 +340,7 @@ impl NdInput {
         &mut self,
         cx: &Context<'_>,
         tables: &Tables,
-        facts: &InterfaceView,
+        view: &InterfaceView,
         policy: &Policy,
         sender: &Sender,
         flags: AdvertisementFlags,
@@ -350,9 +350,9 @@ impl NdInput {
         if flags.solicited && sender.destination.is_multicast() {
             return Err(Edge::BadSolicited);
         }
-        let (key, rate) = (NeighbourKey::new(facts.index, target), policy.rates.ip6.learning);
-        if facts.ip6.owns(target) {
-            return self.claimed(cx, facts, target, told.unwrap_or(sender.mac));
+        let (key, rate) = (NeighbourKey::new(view.index, target), policy.rates.ip6.learning);
+        if view.ip6.owns(target) {
+            return self.claimed(cx, view, target, told.unwrap_or(sender.mac));
         }
         let entry = tables.neighbours.get(cx.round, &key);
         let known = entry.map(Entry::word).and_then(|word| word.mac());
@@ -381,7 +381,7 @@ impl NdInput {
     fn routers_asked_for(
         &mut self,
         cx: &Context<'_>,
-        facts: &InterfaceView,
+        view: &InterfaceView,
         sender: &Sender,
         told: Option<MacAddress>,
     ) -> Result<Edge, Edge> {
@@ -390,32 +390,32 @@ impl NdInput {
             return Err(Edge::BadProbe);
         }
         let host = told.map(|mac| (sender.source, mac));
-        self.tell_of_routers(cx, facts, router_advertisement::Event::Solicited(facts.index, host), Edge::RouterAsked)
+        self.tell_of_routers(cx, view, router_advertisement::Event::Solicited(view.index, host), Edge::RouterAsked)
     }
 
     /// Another router speaks (RFC 4861 6.1.2).
     fn router_heard(
         &mut self,
         cx: &Context<'_>,
-        facts: &InterfaceView,
+        view: &InterfaceView,
         sender: &Sender,
         told: RouterAdvertisement,
     ) -> Result<Edge, Edge> {
         if !sender.source.is_unicast_link_local() {
             return Err(Edge::RouterSource);
         }
-        let event = router_advertisement::Event::Heard(facts.index, sender.source, sender.mac, told);
-        self.tell_of_routers(cx, facts, event, Edge::RouterHeard)
+        let event = router_advertisement::Event::Heard(view.index, sender.source, sender.mac, told);
+        self.tell_of_routers(cx, view, event, Edge::RouterHeard)
     }
 
     fn tell_of_routers(
         &mut self,
         cx: &Context<'_>,
-        facts: &InterfaceView,
+        view: &InterfaceView,
         event: router_advertisement::Event,
         to: Edge,
     ) -> Result<Edge, Edge> {
-        if !self.routers.of(facts.index).take(cx.now, ROUTERS_TOLD) {
+        if !self.routers.of(view.index).take(cx.now, ROUTERS_TOLD) {
             return Err(Edge::RouterLimited);
         }
         self.events.try_send(event.into()).map(|()| to).map_err(|_| Edge::ControlBusy)
@@ -440,21 +440,21 @@ fn a_stations(mac: MacAddress) -> Result<MacAddress, Edge> {
 fn answer(
     cx: &mut Context<'_>,
     row: &mut Row,
-    facts: &InterfaceView,
+    view: &InterfaceView,
     (to, mac): (Ipv6Addr, MacAddress),
     (from, target): (Ipv6Addr, Ipv6Addr),
     flags: AdvertisementFlags,
 ) {
-    let header = facts.link_header(mac, EtherType::IPV6);
+    let header = view.link_header(mac, EtherType::IPV6);
     let l2 = row.l2 as usize;
     let frame = &mut cx.buffers.bytes_mut(row.packet)[l2..l2 + header.len() + HEADER_LEN + ANSWER_LEN];
     let (link, packet) = frame.split_at_mut(header.len());
     link.copy_from_slice(&header);
-    write_advertisement(packet, from, to, target, flags, facts.mac);
+    write_advertisement(packet, from, to, target, flags, view.mac);
     row.l3 = (l2 + header.len()) as u16;
     row.length = (header.len() + HEADER_LEN + ANSWER_LEN) as u16;
     row.flags = (row.flags & flag::TRACED) | flag::ORIGINATED | check::EXAMINED6;
-    row.scratch = facts.index.0.into();
+    row.scratch = view.index.0.into();
 }
 
 /// Writes an IPv6 packet with a neighbour advertisement that tells our Ethernet address.

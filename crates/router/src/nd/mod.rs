@@ -19,7 +19,7 @@ use crate::capability::{Capability, Stage};
 use crate::events::EventSender;
 use crate::icmp::SharedPolicy;
 use crate::icmp::redirect::{Redirect, Tables};
-use crate::interface::SharedFacts;
+use crate::interface::SharedViews;
 use crate::ip::Fibs6;
 use crate::ip::on_link::OnLink;
 use crate::ip6;
@@ -55,7 +55,7 @@ pub(crate) struct Nodes {
 /// When the graph is full.
 pub(crate) fn register(
     graph: &mut Graph,
-    facts: &SharedFacts,
+    view: &SharedViews,
     policy: &SharedPolicy,
     fibs: &Fibs6,
     objects: &ObjectHandle,
@@ -63,12 +63,12 @@ pub(crate) fn register(
     events: &EventSender,
 ) -> Result<Nodes, GraphError> {
     let tables = input::Tables {
-        facts: facts.clone(),
+        view: view.clone(),
         neighbours: neighbours.shared(),
         policy: neighbours.shared_policy(),
         routes: OnLink::new(fibs, objects),
     };
-    let redirecting = Tables { objects: objects.clone(), facts: facts.clone(), policy: policy.clone() };
+    let redirecting = Tables { objects: objects.clone(), view: view.clone(), policy: policy.clone() };
     graph.register(redirect::spec(), move |_| {
         Behaviour::Expand(Box::new(Redirect::<redirect::Advice6>::new(redirecting.clone())))
     })?;
@@ -87,9 +87,9 @@ pub(crate) fn register(
         let resolve = Resolve::new(Family::Ip6, held.clone(), events.clone(), known.clone(), policy.clone(), share);
         Behaviour::Expand(Box::new(resolve))
     })?;
-    let (known, facts) = (neighbours.shared(), facts.clone());
+    let (known, view) = (neighbours.shared(), view.clone());
     graph.register(glean::spec(Family::Ip6), move |_| {
-        Behaviour::Map(Box::new(Glean::new(Family::Ip6, known.clone(), gleaned.clone(), facts.clone())))
+        Behaviour::Map(Box::new(Glean::new(Family::Ip6, known.clone(), gleaned.clone(), view.clone())))
     })?;
     Ok(Nodes { discover })
 }

@@ -76,7 +76,7 @@ impl Advice for Advice6 {
         }
         let header = ipv6::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]);
         let (sender, destination) = (header.src(), header.dst());
-        let here = &tables.facts.load(cx.round).get(row.rx_interface)?.ip6;
+        let here = &tables.view.load(cx.round).get(row.rx_interface)?.ip6;
         let (us, link) = (here.link_local?, here.on_link?);
         if !here.is_attached(sender) {
             return None;

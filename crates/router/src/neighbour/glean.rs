@@ -10,7 +10,7 @@
 use super::NeighbourKey;
 use super::resolve::{destination, trace, trace6};
 use super::table::Shared;
-use crate::interface::SharedFacts;
+use crate::interface::SharedViews;
 use graph::{Context, InterfaceIndex, Map, NodeSpec, Vector};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -48,12 +48,12 @@ pub struct Glean {
     family: Family,
     known: Arc<Shared>,
     objects: ObjectHandle,
-    facts: SharedFacts,
+    view: SharedViews,
 }
 
 impl Glean {
-    pub fn new(family: Family, known: Arc<Shared>, objects: ObjectHandle, facts: SharedFacts) -> Glean {
-        Glean { family, known, objects, facts }
+    pub fn new(family: Family, known: Arc<Shared>, objects: ObjectHandle, view: SharedViews) -> Glean {
+        Glean { family, known, objects, view }
     }
 
     /// Where a host on the wire of an interface is, when that is known.
@@ -65,9 +65,9 @@ impl Glean {
     }
 
     fn is_itself(&self, cx: &Context<'_>, interface: InterfaceIndex, host: IpAddr) -> bool {
-        self.facts.load(cx.round).get(interface).is_some_and(|facts| match host {
-            IpAddr::V4(host) => facts.owns(host),
-            IpAddr::V6(host) => facts.ip6.owns(host) || facts.ip6.is_anycast(host),
+        self.view.load(cx.round).get(interface).is_some_and(|view| match host {
+            IpAddr::V4(host) => view.owns(host),
+            IpAddr::V6(host) => view.ip6.owns(host) || view.ip6.is_anycast(host),
         })
     }
 

@@ -4,7 +4,7 @@
 //! `ethernet-input`, or `worker-handoff`; copies go to the outputs of the listeners.
 
 use super::mirror::{self, COUNTERS};
-use crate::interface::SharedFacts;
+use crate::interface::SharedViews;
 use graph::{Expand, Expansion, NodeSpec, Row, Snapshot, Vector, flag};
 use std::fmt;
 use wire::ethernet::{EtherType, HEADER_LEN};
@@ -26,25 +26,25 @@ pub fn spec() -> NodeSpec {
 }
 
 pub struct SpanInput {
-    facts: SharedFacts,
+    view: SharedViews,
 }
 
 impl SpanInput {
-    pub fn new(facts: SharedFacts) -> SpanInput {
-        SpanInput { facts }
+    pub fn new(view: SharedViews) -> SpanInput {
+        SpanInput { view }
     }
 }
 
 impl Expand for SpanInput {
     fn process(&mut self, x: &mut Expansion<'_, '_>, vector: &mut Vector) {
-        let table = self.facts.load(x.cx.round);
+        let table = self.view.load(x.cx.round);
         for i in 0..vector.len() {
             let mut row = vector.row(i);
             let mut next = Edge::EthernetInput;
-            if let Some(facts) = table.get(row.rx_interface) {
+            if let Some(view) = table.get(row.rx_interface) {
                 row.l3 = network_header(x, &row);
-                mirror::copy(x, &row, &facts.span.rx);
-                if facts.handoff.is_some() {
+                mirror::copy(x, &row, &view.span.rx);
+                if view.handoff.is_some() {
                     next = Edge::WorkerHandoff;
                 }
             }

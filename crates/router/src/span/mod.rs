@@ -16,7 +16,7 @@ mod output;
 pub use control::{MAX_DESTINATIONS, Session};
 
 use crate::capability::{Capability, Stage};
-use crate::interface::{Interface, SharedFacts};
+use crate::interface::{Interface, SharedViews};
 use graph::{Behaviour, EdgeIndex, Graph, GraphError, InterfaceIndex, NodeIndex};
 
 /// For `show plugins` and `show features`.
@@ -64,12 +64,12 @@ pub(crate) struct Nodes {
 ///
 /// # Errors
 /// When the graph is full.
-pub(crate) fn register(graph: &mut Graph, facts: &SharedFacts) -> Result<Nodes, GraphError> {
-    let of_input = facts.clone();
+pub(crate) fn register(graph: &mut Graph, view: &SharedViews) -> Result<Nodes, GraphError> {
+    let of_input = view.clone();
     let input =
         graph.register(input::spec(), move |_| Behaviour::Expand(Box::new(input::SpanInput::new(of_input.clone()))))?;
-    let facts = facts.clone();
+    let view = view.clone();
     let output =
-        graph.register(output::spec(), move |_| Behaviour::Expand(Box::new(output::SpanOutput::new(facts.clone()))))?;
+        graph.register(output::spec(), move |_| Behaviour::Expand(Box::new(output::SpanOutput::new(view.clone()))))?;
     Ok(Nodes { input, output })
 }

@@ -4,7 +4,7 @@
 //! the interface's tx node; copies go to the outputs of the listeners.
 
 use super::mirror::{self, COUNTERS};
-use crate::interface::SharedFacts;
+use crate::interface::SharedViews;
 use graph::{Expand, Expansion, InterfaceIndex, NodeSpec, Snapshot, Vector};
 use std::fmt;
 
@@ -21,24 +21,24 @@ pub fn spec() -> NodeSpec {
 }
 
 pub struct SpanOutput {
-    facts: SharedFacts,
+    view: SharedViews,
 }
 
 impl SpanOutput {
-    pub fn new(facts: SharedFacts) -> SpanOutput {
-        SpanOutput { facts }
+    pub fn new(view: SharedViews) -> SpanOutput {
+        SpanOutput { view }
     }
 }
 
 impl Expand for SpanOutput {
     fn process(&mut self, x: &mut Expansion<'_, '_>, vector: &mut Vector) {
-        let table = self.facts.load(x.cx.round);
+        let table = self.view.load(x.cx.round);
         for i in 0..vector.len() {
             let row = vector.row(i);
             let edge = match table.get(InterfaceIndex(row.scratch as u32)) {
-                Some(facts) => {
-                    mirror::copy(x, &row, &facts.span.tx);
-                    facts.span.wire
+                Some(view) => {
+                    mirror::copy(x, &row, &view.span.tx);
+                    view.span.wire
                 }
                 None => Edge::Gone.into(),
             };

@@ -125,9 +125,9 @@ impl Router {
     ) -> Result<(NodeIndex, NodeIndex), Error> {
         let above = self.interfaces.get(parent)?;
         let (next, tx_node) = (format!("{}-output", above.name), above.tx_node);
-        let (facts, tx) = (self.facts.clone(), self.counters.tx.clone());
+        let (view, tx) = (self.view.clone(), self.counters.tx.clone());
         let node = self.graph.register(output::spec(name), move |_| {
-            Behaviour::Map(Box::new(output::SubOutput::new(index, facts.clone(), tx.clone())))
+            Behaviour::Map(Box::new(output::SubOutput::new(index, view.clone(), tx.clone())))
         })?;
         let edge = self.graph.connect(node, &next).inspect_err(|_| self.graph.remove(node))?;
         assert_eq!(edge, output::PARENT);

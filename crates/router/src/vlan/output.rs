@@ -2,7 +2,7 @@
 //!
 //! Reads: `length`. Next: its parent's output; the tags are in the link header already.
 
-use crate::interface::SharedFacts;
+use crate::interface::SharedViews;
 use graph::{Context, CounterTable, EdgeIndex, InterfaceIndex, Map, NodeSpec, Snapshot, Vector};
 use std::fmt;
 use std::sync::Arc;
@@ -25,21 +25,21 @@ pub fn spec(name: &str) -> NodeSpec {
 
 pub struct SubOutput {
     index: InterfaceIndex,
-    facts: SharedFacts,
+    view: SharedViews,
     /// Packets and bytes sent, by interface.
     tx: Arc<CounterTable>,
 }
 
 impl SubOutput {
-    pub fn new(index: InterfaceIndex, facts: SharedFacts, tx: Arc<CounterTable>) -> SubOutput {
-        SubOutput { index, facts, tx }
+    pub fn new(index: InterfaceIndex, view: SharedViews, tx: Arc<CounterTable>) -> SubOutput {
+        SubOutput { index, view, tx }
     }
 }
 
 impl Map for SubOutput {
     #[inline]
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
-        if !self.facts.load(cx.round).get(self.index).is_some_and(|facts| facts.up) {
+        if !self.view.load(cx.round).get(self.index).is_some_and(|view| view.up) {
             return vector.set_edges(Edge::Down.into());
         }
         let at = self.index.0 as usize;

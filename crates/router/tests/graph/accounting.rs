@@ -12,7 +12,7 @@ use quiver_router::Error;
 use quiver_router::interface::Interface;
 use quiver_router::ip::bulk::{Batch, Paths};
 use quiver_router::ip::control::{Path, PathAction, Source, TableIndex};
-use quiver_router::ip6::Facts6;
+use quiver_router::ip6::Ip6View;
 use quiver_router::neighbour::NeighbourKey;
 use quiver_router::neighbour::control::REQUESTS;
 use std::collections::{BTreeMap, BTreeSet};
@@ -416,7 +416,7 @@ impl Trial {
         let mut reached: BTreeSet<u32> = self.bed.router.neighbours.adjacencies().collect();
         let is_object = |leaf: &Leaf| matches!(leaf.kind(), tables::kind::ADJACENCY | tables::kind::GLEAN);
         // What goes onto links.
-        let on_link = |interface: &Interface| Facts6::new(&interface.ip6).on_link;
+        let on_link = |interface: &Interface| Ip6View::new(&interface.ip6).on_link;
         reached.extend(self.bed.router.interfaces.iter().filter_map(on_link));
         for leaf in ip.leaves() {
             match ip.buckets(leaf) {

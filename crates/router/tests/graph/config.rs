@@ -13,19 +13,19 @@ use std::time::{Duration, Instant};
 use wire::MacAddress;
 
 /// A router of which nobody runs the worker; its devices are stand-ins.
-struct Desk {
+struct Bench {
     router: Router,
     commands: CommandSet<Router>,
 }
 
-impl Desk {
-    fn new() -> Desk {
+impl Bench {
+    fn new() -> Bench {
         let options = Options { buffers: 1024, huge_pages: false, devices: Devices::DryRun, ..Options::default() };
-        Desk { router: Router::new(options).unwrap(), commands: quiver_router::commands() }
+        Bench { router: Router::new(options).unwrap(), commands: quiver_router::commands() }
     }
 
-    fn of(commands: &[&str]) -> Desk {
-        let mut desk = Desk::new();
+    fn of(commands: &[&str]) -> Bench {
+        let mut desk = Bench::new();
         commands.iter().for_each(|line| drop(desk.must(line)));
         desk
     }
@@ -164,7 +164,7 @@ const EVERYTHING: &[&str] = &[
 fn a_question_in_a_file_is_refused() {
     let directory = Directory::new("question");
     let file = directory.file("file", "create null interface name n0\nip route add 9.0.0.0/8 via drop ?\n");
-    let mut desk = Desk::new();
+    let mut desk = Bench::new();
     let refusal = desk.try_to(&format!("load {file}")).unwrap_err();
     assert_eq!(refusal, format!("load: {file}:2: a question ('?') states no configuration"));
     desk.router.config.startup = Some(file.into());
@@ -174,7 +174,7 @@ fn a_question_in_a_file_is_refused() {
 
 #[test]
 fn every_object_comes_back_and_a_fresh_router_says_the_same() {
-    let mut first = Desk::of(EVERYTHING);
+    let mut first = Bench::of(EVERYTHING);
     let text = first.config();
     for line in [
         "create tap id 7 name e0 host-if-name lan0 host-ns left host-ip4-addr 10.0.1.2/24 host-mac-addr \
@@ -202,7 +202,7 @@ fn every_object_comes_back_and_a_fresh_router_says_the_same() {
     }
     // What follows from addresses and neighbours is no configuration.
     assert!(!text.contains("ip route add 10.0."));
-    let mut second = Desk::new();
+    let mut second = Bench::new();
     let commands = command::complete_lines(&text).unwrap();
     assert_eq!(commands.len(), first.router.running_config().len());
     commands.iter().for_each(|line| drop(second.must(&line.text)));
@@ -212,8 +212,8 @@ fn every_object_comes_back_and_a_fresh_router_says_the_same() {
 }
 
 /// Lines of which some are refused, so that states of all kinds arise.
-fn random_state(random: &mut Random, lines: usize) -> Desk {
-    let mut desk = Desk::new();
+fn random_state(random: &mut Random, lines: usize) -> Bench {
+    let mut desk = Bench::new();
     // Most lines need an interface.
     (0..4).filter(|_| random.below(4) > 0).for_each(|n| drop(desk.try_to(&format!("create null interface name n{n}"))));
     for _ in 0..lines {
@@ -287,7 +287,7 @@ fn random_state(random: &mut Random, lines: usize) -> Desk {
 
 #[test]
 fn what_was_learned_is_no_configuration_and_defaults_come_back() {
-    let mut desk = Desk::of(EVERYTHING);
+    let mut desk = Bench::of(EVERYTHING);
     let before = desk.config();
     let e0 = desk.router.interfaces.find("e0").unwrap();
     let own = desk.router.interfaces.get(desk.router.interfaces.find("e1").unwrap()).unwrap().mtu;
@@ -304,7 +304,7 @@ fn what_was_learned_is_no_configuration_and_defaults_come_back() {
 
 #[test]
 fn no_interface_has_a_name_that_a_command_takes_for_something_else() {
-    let mut desk = Desk::of(&["create null interface name n0", "ip route add 16.0.0.0/8 via n0"]);
+    let mut desk = Bench::of(&["create null interface name n0", "ip route add 16.0.0.0/8 via n0"]);
     let before = desk.config();
     for name in ["drop", "local", "any", "weight", "default", "10.0.0.1", "1", "fe80::1", "aa:bb:cc:dd:ee:ff", "-x"] {
         for line in [format!("set interface name n0 {name}"), format!("create null interface name {name}")] {
@@ -317,7 +317,7 @@ fn no_interface_has_a_name_that_a_command_takes_for_something_else() {
 #[test]
 fn a_long_load_gives_signs_of_life() {
     static SIGNS: AtomicUsize = AtomicUsize::new(0);
-    let mut desk = Desk::of(&["create null interface name n0"]);
+    let mut desk = Bench::of(&["create null interface name n0"]);
     desk.router.pace.set_piece(Duration::ZERO);
     desk.router.pace.set_between(|_| {
         SIGNS.fetch_add(1, Ordering::Relaxed);
@@ -332,7 +332,7 @@ fn a_long_load_gives_signs_of_life() {
 #[test]
 fn a_load_brings_addresses_into_the_order_of_the_file() {
     let desk = |order: [&str; 3]| {
-        let mut desk = Desk::of(&["create null interface name n0"]);
+        let mut desk = Bench::of(&["create null interface name n0"]);
         order.iter().for_each(|host| drop(desk.must(&format!("set interface ip address n0 10.0.0.{host}/24"))));
         desk
     };
@@ -370,7 +370,7 @@ fn a_load_makes_any_state_of_any_other() {
 #[test]
 fn an_error_in_the_middle_of_a_file_leaves_everything_as_it_was() {
     let directory = Directory::new("middle");
-    let mut desk = Desk::of(EVERYTHING);
+    let mut desk = Bench::of(EVERYTHING);
     let before = desk.state();
     for (wrong, message) in [
         ("set interface state e9 up", ":2: set interface state: no interface named 'e9' (show interface lists them)"),
@@ -393,7 +393,7 @@ fn an_error_in_the_middle_of_a_file_leaves_everything_as_it_was() {
 fn a_device_that_cannot_be_opened_leaves_everything_as_it_was() {
     let directory = Directory::new("device");
     let options = Options { buffers: 1024, huge_pages: false, ..Options::default() };
-    let mut desk = Desk { router: Router::new(options).unwrap(), commands: quiver_router::commands() };
+    let mut desk = Bench { router: Router::new(options).unwrap(), commands: quiver_router::commands() };
     for line in ["create null interface name n0", "set int state n0 up", "set int ip address n0 10.0.0.1/24"] {
         desk.must(line);
     }
@@ -411,7 +411,7 @@ fn a_device_that_cannot_be_opened_leaves_everything_as_it_was() {
 #[test]
 fn steps_that_were_taken_before_a_failure_are_taken_back() {
     let options = Options { buffers: 1024, huge_pages: false, ..Options::default() };
-    let mut desk = Desk { router: Router::new(options).unwrap(), commands: quiver_router::commands() };
+    let mut desk = Bench { router: Router::new(options).unwrap(), commands: quiver_router::commands() };
     for line in [
         "create null interface name n0",
         "create null interface name n1",
@@ -436,7 +436,7 @@ fn steps_that_were_taken_before_a_failure_are_taken_back() {
 #[test]
 fn what_differs_is_shown_before_and_nothing_happens() {
     let directory = Directory::new("dry");
-    let mut desk = Desk::of(EVERYTHING);
+    let mut desk = Bench::of(EVERYTHING);
     let text =
         desk.config().replace("mtu packet 1400", "mtu packet 1300").replace("ip route add 17.0.0.0/8 via drop\n", "");
     let file = directory.file("file", &text);
@@ -458,7 +458,7 @@ fn what_differs_is_shown_before_and_nothing_happens() {
 fn an_unconfirmed_load_goes_back_by_itself_and_a_confirmed_one_stays() {
     let directory = Directory::new("confirm");
     let file = directory.file("file", "create null interface name n1\n");
-    let mut desk = Desk::of(&["create null interface name n0"]);
+    let mut desk = Bench::of(&["create null interface name n0"]);
     let (old, new) = ("create null interface name n0\n", "create null interface name n1\n");
     assert_eq!(desk.try_to("confirm").unwrap_err(), "confirm: no loaded configuration waits to be confirmed");
     assert!(desk.try_to("rollback").unwrap_err().contains("nothing to go back to"));
@@ -491,7 +491,7 @@ fn an_unconfirmed_load_goes_back_by_itself_and_a_confirmed_one_stays() {
 #[test]
 fn a_save_can_be_loaded_and_a_start_that_failed_in_part_is_not_overwritten() {
     let directory = Directory::new("save");
-    let mut desk = Desk::of(EVERYTHING);
+    let mut desk = Bench::of(EVERYTHING);
     assert!(desk.try_to("save").unwrap_err().contains("no file to save to"));
     let startup = directory.0.join("startup.cli");
     desk.router.config.startup = Some(startup.clone());
@@ -512,26 +512,26 @@ fn a_save_can_be_loaded_and_a_start_that_failed_in_part_is_not_overwritten() {
     desk.must("save force");
     desk.must("save");
     let text = desk.config();
-    let mut next = Desk::new();
+    let mut next = Bench::new();
     next.router.config.startup = Some(startup.clone());
     assert_eq!(next.router.restore_config().unwrap(), Some(count));
     assert_eq!(next.config(), text);
 
     // One line that cannot be: the others hold, and the file is not lost.
     std::fs::write(&startup, text.replacen("create tap id 0 name tap0", "create tap id nonsense", 1)).unwrap();
-    let mut partial = Desk::new();
+    let mut partial = Bench::new();
     partial.router.config.startup = Some(startup.clone());
     assert_eq!(partial.router.restore_config().unwrap(), Some(count - 1));
     assert_eq!(partial.config(), text.replacen("create tap id 0 name tap0\n", "", 1));
     assert!(partial.try_to("save").unwrap_err().contains("1 commands of"));
     std::fs::remove_file(&startup).unwrap();
-    assert_eq!(Desk::new().router.restore_config().unwrap(), None);
+    assert_eq!(Bench::new().router.restore_config().unwrap(), None);
 }
 
 #[test]
 fn files_are_confined_when_a_root_is_set() {
     let directory = Directory::new("confined");
-    let mut desk = Desk::of(&["create null interface name n0"]);
+    let mut desk = Bench::of(&["create null interface name n0"]);
     desk.router.files = Files::beneath(&directory.0).unwrap();
     assert!(desk.try_to("load /etc/hostname").unwrap_err().contains("outside of"));
     assert!(desk.try_to("save ../escaped").unwrap_err().contains("outside of"));
@@ -542,7 +542,7 @@ fn files_are_confined_when_a_root_is_set() {
 #[test]
 fn a_refused_command_changes_nothing() {
     let random = &mut Random::new(21);
-    let mut desk = Desk::of(EVERYTHING);
+    let mut desk = Bench::of(EVERYTHING);
     let (mut before, mut stated) = (desk.state(), desk.config());
     let mut refused = 0;
     for _ in 0..10_000 {
@@ -569,7 +569,7 @@ fn a_refused_command_changes_nothing() {
 #[test]
 fn damaged_files_are_refused_whole_or_taken_whole() {
     let random = &mut Random::new(22);
-    let mut desk = Desk::of(EVERYTHING);
+    let mut desk = Bench::of(EVERYTHING);
     let text = desk.config();
     let (mut refused, mut taken) = (0, 0);
     for _ in 0..10_000 {
@@ -611,7 +611,7 @@ fn damaged_files_are_refused_whole_or_taken_whole() {
 /// What can be stated can be loaded, in whatever order it was stated.
 #[test]
 fn states_that_were_reached_by_a_detour_can_be_loaded() {
-    let mut desk = Desk::new();
+    let mut desk = Bench::new();
     for commands in [
         &[
             "create null interface name n0",
@@ -632,12 +632,12 @@ fn states_that_were_reached_by_a_detour_can_be_loaded() {
             "set ip neighbor-config ip4 interface-limit 1",
         ],
     ] {
-        let wanted = Desk::of(commands).config();
+        let wanted = Bench::of(commands).config();
         let steps = desk.router.parse_config("wanted", &wanted).unwrap();
         desk.router.load_config(&steps, None).unwrap();
         assert_eq!(desk.config(), wanted);
     }
-    let mut desk = Desk::of(&["create null interface name n0", "set interface ip address n0 10.0.0.1/24"]);
+    let mut desk = Bench::of(&["create null interface name n0", "set interface ip address n0 10.0.0.1/24"]);
     desk.must("ip neighbor n0 10.0.0.2 02:00:00:00:00:01");
     desk.must("ip neighbor n0 10.0.0.3 02:00:00:00:00:02");
     let refused = desk.try_to("set ip neighbor-config ip4 interface-limit 1").unwrap_err();
@@ -647,7 +647,7 @@ fn states_that_were_reached_by_a_detour_can_be_loaded() {
 /// A load makes another router to see what comes of the file: nothing of that may stay.
 #[test]
 fn a_router_that_ends_leaves_nothing() {
-    let mut desk = Desk::new();
+    let mut desk = Bench::new();
     for line in [
         "create loopback interface",
         "set interface state loop0 up",

@@ -403,7 +403,7 @@ const REFUSED: &[(&str, &str)] = &[
         "packet-generator new: source: not in this version; 'interfac",
     ),
     ("pcap trace tx intfc e0 filter", "pcap trace: expected text after 'filter'"),
-    ("set interface default rx-mode polling", "set interface default: not in this version; 'set interface r"),
+    ("set interface default rx-mode polling", "set interface default: not in this version; use 'set interface r"),
     (
         "set interface feature e0 span-input arc device-input",
         "set interface feature: not in this version; features follow ",

@@ -3,7 +3,7 @@
 //! Parentheses are kept on a stack of the parser's own and jumps are patched when their
 //! target is known, so that nothing recurses on what an operator, or a hostile client, wrote.
 
-use super::test::{Comparison, Depth, Families, TYPE_ARP, TYPE_IP, TYPE_IP6, TYPE_RARP, Test, Way};
+use super::test::{Comparison, Depth, Direction, Families, TYPE_ARP, TYPE_IP, TYPE_IP6, TYPE_RARP, Test};
 use super::{ACCEPT, FilterError, MAX_DEPTH, MAX_TESTS, MAX_TEXT, REJECT, Step};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -79,7 +79,7 @@ fn tokens(text: &str) -> Result<Vec<Token<'_>>, FilterError> {
 #[derive(Clone, Copy)]
 struct Keyword {
     kind: Kind,
-    way: Way,
+    way: Direction,
 }
 
 #[derive(Clone, Copy)]
@@ -251,7 +251,7 @@ impl<'a> Parser<'a> {
             Some(keyword) => keyword,
             None => match self.last {
                 Some(keyword) => keyword,
-                None => Keyword { kind: Kind::Address(ALL), way: Way::Either },
+                None => Keyword { kind: Kind::Address(ALL), way: Direction::Either },
             },
         };
         self.last = Some(keyword);
@@ -411,18 +411,18 @@ impl<'a> Parser<'a> {
         let (kind, way) = match self.peek() {
             Some("host") if protocol == Some("ether") => (Kind::EtherHost, way),
             _ if protocol == Some("ether") && way.is_some() => {
-                return Ok(Some(Keyword { kind: Kind::EtherHost, way: way.unwrap_or(Way::Either) }));
+                return Ok(Some(Keyword { kind: Kind::EtherHost, way: way.unwrap_or(Direction::Either) }));
             }
             Some("host") => (Kind::Host(families), way),
             Some("net") => (Kind::Net(families), way),
             Some("port") => (Kind::Port(transports), way),
-            Some("src-port") if way.is_none() => (Kind::Port(transports), Some(Way::Source)),
-            Some("dst-port") if way.is_none() => (Kind::Port(transports), Some(Way::Destination)),
+            Some("src-port") if way.is_none() => (Kind::Port(transports), Some(Direction::Source)),
+            Some("dst-port") if way.is_none() => (Kind::Port(transports), Some(Direction::Destination)),
             Some("portrange") => (Kind::PortRange(transports), way),
             Some("proto") if way.is_none() => (Kind::Protocol(families), way),
             _ if self.next > start => {
                 // `src 10.0.0.1`: the value tells.
-                return Ok(Some(Keyword { kind: Kind::Address(families), way: way.unwrap_or(Way::Either) }));
+                return Ok(Some(Keyword { kind: Kind::Address(families), way: way.unwrap_or(Direction::Either) }));
             }
             _ => return Ok(None),
         };
@@ -438,13 +438,13 @@ impl<'a> Parser<'a> {
             return error(at, format!("'{}' does not go with '{word}'", protocol.unwrap_or_default()));
         }
         self.next += 1;
-        Ok(Some(Keyword { kind, way: way.unwrap_or(Way::Either) }))
+        Ok(Some(Keyword { kind, way: way.unwrap_or(Direction::Either) }))
     }
 
     /// `src`, `dst`, `src or dst`, `src and dst`.
-    fn way(&mut self) -> Result<Option<Way>, FilterError> {
+    fn way(&mut self) -> Result<Option<Direction>, FilterError> {
         if self.take("dst") {
-            return Ok(Some(Way::Destination));
+            return Ok(Some(Direction::Destination));
         }
         if !self.take("src") {
             return Ok(None);
@@ -452,9 +452,9 @@ impl<'a> Parser<'a> {
         let following = self.tokens.get(self.next + 1).map(|token| token.text);
         let joined = match self.peek() {
             // `src A or dst B` has a value in between, this has not.
-            Some("or") if following == Some("dst") => Way::Either,
-            Some("and") if following == Some("dst") => Way::Both,
-            _ => return Ok(Some(Way::Source)),
+            Some("or") if following == Some("dst") => Direction::Either,
+            Some("and") if following == Some("dst") => Direction::Both,
+            _ => return Ok(Some(Direction::Source)),
         };
         self.next += 2;
         Ok(Some(joined))
@@ -483,7 +483,7 @@ impl<'a> Parser<'a> {
         };
         match test {
             Some(test) => Ok(test),
-            None if matches!(kind, Kind::Address(_)) && way == Way::Either => {
+            None if matches!(kind, Kind::Address(_)) && way == Direction::Either => {
                 error(at, format!("unknown word '{word}': expected a protocol, host, net, port, an address, ..."))
             }
             None => error(at, format!("'{word}' is not {what}")),
@@ -529,7 +529,7 @@ fn protocol_number(text: &str) -> Option<u8> {
 }
 
 /// An address or, where it may be, a prefix; host bits of a prefix do not count.
-fn address(text: &str, families: Families, way: Way, prefix: bool) -> Option<Test> {
+fn address(text: &str, families: Families, way: Direction, prefix: bool) -> Option<Test> {
     let (address, length) = match text.split_once('/') {
         Some(_) if !prefix => return None,
         Some((address, length)) => (address, Some(parse_number(length)?)),

@@ -30,21 +30,21 @@ impl Packet<'_> {
 
 /// Which of a packet's two addresses or ports is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Direction {
     Either,
     Both,
     Source,
     Destination,
 }
 
-impl Way {
+impl Direction {
     /// Looks at source and destination as far as the answer needs them.
     fn holds(self, at: [usize; 2], test: impl Fn(usize) -> Option<bool>) -> Option<bool> {
         match self {
-            Way::Source => test(at[0]),
-            Way::Destination => test(at[1]),
-            Way::Either => Some(test(at[0])? || test(at[1])?),
-            Way::Both => Some(test(at[0])? && test(at[1])?),
+            Direction::Source => test(at[0]),
+            Direction::Destination => test(at[1]),
+            Direction::Either => Some(test(at[0])? || test(at[1])?),
+            Direction::Both => Some(test(at[0])? && test(at[1])?),
         }
     }
 }
@@ -99,7 +99,7 @@ pub(super) struct Families {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Test {
-    EtherAddress(Way, MacAddress),
+    EtherAddress(Direction, MacAddress),
     EtherBroadcast,
     EtherMulticast,
     EtherType(u16),
@@ -108,10 +108,10 @@ pub(super) enum Test {
     /// The protocol that an IP header names.
     Protocol(Families, u8),
     /// An IPv4 address under a mask, in IPv4 and ARP.
-    Address(Families, Way, u32, u32),
-    Address6(Way, u128, u128),
+    Address(Families, Direction, u32, u32),
+    Address6(Direction, u128, u128),
     /// Ports within a range, of these transport protocols.
-    Port(&'static [u8], Way, u16, u16),
+    Port(&'static [u8], Direction, u16, u16),
     Multicast,
     Multicast6,
     Fragment,

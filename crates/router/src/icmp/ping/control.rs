@@ -2,8 +2,8 @@
 
 use super::Event;
 use super::awaited::{Awaited, Peer};
+use super::egress::{Egress, is_link_local};
 use super::request::{EchoRequests, Request, headers_of};
-use super::way::{WayOut, is_link_local};
 use crate::icmp::input::EchoInput;
 use crate::icmp6::Icmp6Input;
 use crate::ip::control::TableIndex;
@@ -298,10 +298,10 @@ impl Router {
         Ok(answers)
     }
 
-    fn way_of_ping(&self, wanted: &Wanted, table: TableIndex) -> Result<WayOut, PingError> {
+    fn way_of_ping(&self, wanted: &Wanted, table: TableIndex) -> Result<Egress, PingError> {
         let destination = wanted.destination;
         match wanted.link() {
-            Some(link) => self.way_onto(link, destination),
+            Some(link) => self.egress_onto(link, destination),
             None if is_link_local(destination) => Err(PingError::WhichLink(destination)),
             None => self.way_to(table, destination),
         }

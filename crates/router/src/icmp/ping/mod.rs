@@ -9,8 +9,8 @@ pub(crate) mod answer;
 pub(crate) mod awaited;
 pub(super) mod cli;
 mod control;
+mod egress;
 pub(crate) mod request;
-mod way;
 
 pub use control::{Answers, Line, MAX_PINGS, PingError, Pings, Statistics, Wanted};
 

@@ -7,8 +7,8 @@
 use super::Event;
 use crate::events::EventSender;
 use crate::headers;
-use crate::icmp6::{Way, take_way};
-use crate::interface::SharedFacts;
+use crate::icmp6::{ReplyPath, choose_reply_path};
+use crate::interface::SharedViews;
 use graph::buffer::{DATA_SIZE, HEADROOM};
 use graph::{
     Behaviour, CounterSpec, EdgeIndex, Expand, Expansion, Graph, GraphError, InterfaceIndex, NodeIndex, NodeSpec,
@@ -151,24 +151,24 @@ fn spec(family: Family) -> NodeSpec {
 pub(crate) fn register(
     graph: &mut Graph,
     family: Family,
-    facts: &SharedFacts,
+    view: &SharedViews,
     events: &EventSender,
 ) -> Result<NodeIndex, GraphError> {
-    let (facts, events) = (facts.clone(), events.clone());
-    graph.register(spec(family), move |_| Behaviour::Expand(Box::new(EchoRequests::new(facts.clone(), events.clone()))))
+    let (view, events) = (view.clone(), events.clone());
+    graph.register(spec(family), move |_| Behaviour::Expand(Box::new(EchoRequests::new(view.clone(), events.clone()))))
 }
 
 /// Holds requests between control's call and the node's next turn.
 pub(crate) struct EchoRequests {
-    facts: SharedFacts,
+    view: SharedViews,
     waiting: Vec<Request>,
     events: EventSender,
     next_id: u16,
 }
 
 impl EchoRequests {
-    pub fn new(facts: SharedFacts, events: EventSender) -> EchoRequests {
-        EchoRequests { facts, waiting: Vec::new(), events, next_id: 0 }
+    pub fn new(view: SharedViews, events: EventSender) -> EchoRequests {
+        EchoRequests { view, waiting: Vec::new(), events, next_id: 0 }
     }
 
     /// Control: send this.
@@ -210,12 +210,12 @@ impl EchoRequests {
             return Edge::Lookup.into();
         };
         row.flags |= check::EXAMINED6;
-        let facts = self.facts.load(x.cx.round).get(request.rx);
-        let to = match take_way(row, request.rx, facts.map(|facts| &facts.ip6), from, to) {
-            Way::Routes => edge6::Edge::Lookup,
-            Way::Link => edge6::Edge::OnLink,
-            Way::Here => edge6::Edge::Local,
-            Way::Nowhere => edge6::Edge::BeyondLink,
+        let view = self.view.load(x.cx.round).get(request.rx);
+        let to = match choose_reply_path(row, request.rx, view.map(|view| &view.ip6), from, to) {
+            ReplyPath::Routes => edge6::Edge::Lookup,
+            ReplyPath::Link => edge6::Edge::OnLink,
+            ReplyPath::Here => edge6::Edge::Local,
+            ReplyPath::Nowhere => edge6::Edge::BeyondLink,
         };
         to.into()
     }

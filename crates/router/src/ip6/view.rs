@@ -19,7 +19,7 @@ const GROUPS: [Ipv6Addr; 4] = [
 ];
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Facts6 {
+pub struct Ip6View {
     /// The routing table of packets that it receives.
     pub table: TableIndex,
     /// How the sources of packets that it receives are checked.
@@ -45,8 +45,8 @@ pub fn subnet_router_anycast(prefix: &Prefix6) -> Option<Ipv6Addr> {
     (prefix.length() <= LONGEST).then(|| prefix.network().address())
 }
 
-impl Facts6 {
-    pub fn new(settings: &Settings) -> Facts6 {
+impl Ip6View {
+    pub fn new(settings: &Settings) -> Ip6View {
         let Settings { table, source_check, link_local, on_link, .. } = *settings;
         let own = settings.addresses.iter().map(|prefix| prefix.address()).chain(link_local);
         let own = own.chain(settings.addresses.iter().filter_map(subnet_router_anycast));
@@ -57,7 +57,7 @@ impl Facts6 {
         groups.dedup();
         groups.retain(|_| link_local.is_some());
         let (addresses, standing) = (settings.addresses.clone(), settings.standing.clone());
-        Facts6 { table, source_check, link_local, addresses, standing, groups, proxied, on_link }
+        Ip6View { table, source_check, link_local, addresses, standing, groups, proxied, on_link }
     }
 
     pub fn groups(&self) -> impl Iterator<Item = Ipv6Addr> + '_ {
@@ -134,8 +134,8 @@ impl Facts6 {
 mod tests {
     use super::*;
 
-    fn facts(addresses: &[&str]) -> Facts6 {
-        Facts6::new(&Settings {
+    fn view(addresses: &[&str]) -> Ip6View {
+        Ip6View::new(&Settings {
             addresses: addresses.iter().map(|text| text.parse().unwrap()).collect(),
             link_local: Some("fe80::1".parse().unwrap()),
             ..Settings::default()
@@ -144,46 +144,46 @@ mod tests {
 
     #[test]
     fn an_interface_is_a_member_of_the_groups_of_its_addresses() {
-        let facts = facts(&["2001:db8::12:3456/64"]);
+        let view = view(&["2001:db8::12:3456/64"]);
         for group in ["ff02::1", "ff02::2", "ff05::2", "ff02::16", "ff02::1:ff12:3456", "ff02::1:ff00:1"] {
-            assert!(facts.is_member(group.parse().unwrap()), "{group}");
+            assert!(view.is_member(group.parse().unwrap()), "{group}");
         }
         for group in ["ff02::5", "ff02::1:ff00:2", "ff0e::1"] {
-            assert!(!facts.is_member(group.parse().unwrap()), "{group}");
+            assert!(!view.is_member(group.parse().unwrap()), "{group}");
         }
-        assert!(!Facts6::new(&Settings::default()).is_member("ff02::1".parse().unwrap()));
+        assert!(!Ip6View::new(&Settings::default()).is_member("ff02::1".parse().unwrap()));
     }
 
     #[test]
     fn each_network_has_an_anycast_address_of_its_routers() {
-        let facts = facts(&[
+        let view = view(&[
             "2001:db8:1::1/64",
             "2001:db8:2::/64",
             "2001:db8:3::11/126",
             "2001:db8:4::3/127",
             "2001:db8:5::1/128",
         ]);
-        let anycast = |address: &str| facts.is_anycast(address.parse().unwrap());
+        let anycast = |address: &str| view.is_anycast(address.parse().unwrap());
         assert!(anycast("2001:db8:1::") && anycast("2001:db8:3::10"));
         // An address of its own, those of links of two routers and of hosts, and others of the network.
         for address in ["2001:db8:2::", "2001:db8:4::2", "2001:db8:5::1", "2001:db8:5::", "2001:db8:1::1", "fe80::"] {
             assert!(!anycast(address), "{address}");
         }
         assert!(
-            facts.is_member("ff02::1:ff00:0".parse().unwrap()) && facts.is_member("ff02::1:ff00:10".parse().unwrap())
+            view.is_member("ff02::1:ff00:0".parse().unwrap()) && view.is_member("ff02::1:ff00:10".parse().unwrap())
         );
-        assert!(!facts.is_member("ff02::1:ff00:2".parse().unwrap()));
+        assert!(!view.is_member("ff02::1:ff00:2".parse().unwrap()));
     }
 
     #[test]
     fn a_peer_sees_an_address_of_its_scope_and_network() {
-        let facts = facts(&["2001:db8:1::1/64", "2001:db8:2::1/64"]);
-        let towards = |peer: &str| facts.address_towards(peer.parse().unwrap()).unwrap().to_string();
+        let view = view(&["2001:db8:1::1/64", "2001:db8:2::1/64"]);
+        let towards = |peer: &str| view.address_towards(peer.parse().unwrap()).unwrap().to_string();
         assert_eq!(towards("fe80::9"), "fe80::1");
         assert_eq!(towards("2001:db8:2::9"), "2001:db8:2::1");
         assert_eq!(towards("2001:db8:9::9"), "2001:db8:1::1");
-        assert!(facts.owns("fe80::1".parse().unwrap()) && !facts.owns("fe80::2".parse().unwrap()));
-        assert!(facts.is_attached("2001:db8:2::9".parse().unwrap()));
-        assert!(!facts.is_attached("2001:db8:3::9".parse().unwrap()));
+        assert!(view.owns("fe80::1".parse().unwrap()) && !view.owns("fe80::2".parse().unwrap()));
+        assert!(view.is_attached("2001:db8:2::9".parse().unwrap()));
+        assert!(!view.is_attached("2001:db8:3::9".parse().unwrap()));
     }
 }

@@ -1,13 +1,13 @@
 //! Which way a message of this router's own takes. A link-local address means something on its link only, so a packet
 //! from or to one may not be left to routes (RFC 4291 2.5.6).
 
-use crate::ip6::Facts6;
+use crate::ip6::Ip6View;
 use graph::{InterfaceIndex, Row};
 use std::net::Ipv6Addr;
 use tables::{Leaf, kind};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum ReplyPath {
     /// That which routes say.
     Routes,
     /// Onto the link, whatever routes say; the row's target names it.
@@ -19,18 +19,24 @@ pub(crate) enum Way {
 }
 
 /// The way of a packet with these addresses that answers one which came by `rx`, or that is to leave there.
-pub(crate) fn take(row: &mut Row, rx: InterfaceIndex, here: Option<&Facts6>, from: Ipv6Addr, to: Ipv6Addr) -> Way {
+pub(crate) fn choose(
+    row: &mut Row,
+    rx: InterfaceIndex,
+    here: Option<&Ip6View>,
+    from: Ipv6Addr,
+    to: Ipv6Addr,
+) -> ReplyPath {
     if !from.is_unicast_link_local() && !to.is_unicast_link_local() {
-        return Way::Routes;
+        return ReplyPath::Routes;
     }
-    let Some(here) = here else { return Way::Nowhere };
+    let Some(here) = here else { return ReplyPath::Nowhere };
     if here.owns(to) {
         row.target = Leaf::new(kind::RECEIVE, rx.0).0;
-        return Way::Here;
+        return ReplyPath::Here;
     }
-    let Some(link) = here.on_link.filter(|_| here.is_attached(to)) else { return Way::Nowhere };
+    let Some(link) = here.on_link.filter(|_| here.is_attached(to)) else { return ReplyPath::Nowhere };
     row.target = Leaf::new(kind::GLEAN, link).0;
-    Way::Link
+    ReplyPath::Link
 }
 
 #[cfg(test)]
@@ -40,30 +46,30 @@ mod tests {
 
     #[test]
     fn link_local_addresses_stay_on_their_link() {
-        let facts = |on_link: Option<u32>| {
-            Facts6::new(&Settings {
+        let view = |on_link: Option<u32>| {
+            Ip6View::new(&Settings {
                 addresses: vec!["2001:db8::1/64".parse().unwrap()],
                 link_local: Some("fe80::1".parse().unwrap()),
                 on_link,
                 ..Settings::default()
             })
         };
-        let (here, nobody_behind) = (facts(Some(7)), facts(None));
+        let (here, nobody_behind) = (view(Some(7)), view(None));
         let glean = Leaf::new(kind::GLEAN, 7).0;
         let receive = Leaf::new(kind::RECEIVE, 3).0;
         for (here, from, to, way, target) in [
-            (Some(&here), "2001:db8::1", "2001:db8:9::9", Way::Routes, 0),
-            (None, "2001:db8::1", "2001:db8:9::9", Way::Routes, 0),
-            (Some(&here), "fe80::1", "fe80::9", Way::Link, glean),
-            (Some(&here), "2001:db8::1", "fe80::9", Way::Link, glean),
-            (Some(&here), "fe80::1", "2001:db8::9", Way::Link, glean),
-            (Some(&here), "fe80::1", "2001:db8:9::9", Way::Nowhere, 0),
-            (Some(&here), "fe80::1", "fe80::1", Way::Here, receive),
-            (Some(&nobody_behind), "fe80::1", "fe80::9", Way::Nowhere, 0),
-            (None, "fe80::1", "fe80::9", Way::Nowhere, 0),
+            (Some(&here), "2001:db8::1", "2001:db8:9::9", ReplyPath::Routes, 0),
+            (None, "2001:db8::1", "2001:db8:9::9", ReplyPath::Routes, 0),
+            (Some(&here), "fe80::1", "fe80::9", ReplyPath::Link, glean),
+            (Some(&here), "2001:db8::1", "fe80::9", ReplyPath::Link, glean),
+            (Some(&here), "fe80::1", "2001:db8::9", ReplyPath::Link, glean),
+            (Some(&here), "fe80::1", "2001:db8:9::9", ReplyPath::Nowhere, 0),
+            (Some(&here), "fe80::1", "fe80::1", ReplyPath::Here, receive),
+            (Some(&nobody_behind), "fe80::1", "fe80::9", ReplyPath::Nowhere, 0),
+            (None, "fe80::1", "fe80::9", ReplyPath::Nowhere, 0),
         ] {
             let mut row = Row::default();
-            let taken = take(&mut row, InterfaceIndex(3), here, from.parse().unwrap(), to.parse().unwrap());
+            let taken = choose(&mut row, InterfaceIndex(3), here, from.parse().unwrap(), to.parse().unwrap());
             assert_eq!((taken, row.target), (way, target), "{from} to {to}");
         }
     }

@@ -3,13 +3,13 @@
 use super::PingError;
 use crate::Router;
 use crate::ip::control::{PathAction, TableIndex};
-use crate::ip6::Facts6;
+use crate::ip6::Ip6View;
 use graph::InterfaceIndex;
 use std::net::{IpAddr, Ipv6Addr};
 use wire::Family;
 
 /// How packets to a host leave.
-pub(super) struct WayOut {
+pub(super) struct Egress {
     pub source: Option<IpAddr>,
     pub interface: Option<InterfaceIndex>,
     /// None: they do not leave.
@@ -22,31 +22,31 @@ pub(super) fn is_link_local(address: IpAddr) -> bool {
 
 impl Router {
     /// The way onto the link of an interface, to a host with an address of that link only.
-    pub(super) fn way_onto(&self, link: InterfaceIndex, destination: IpAddr) -> Result<WayOut, PingError> {
+    pub(super) fn egress_onto(&self, link: InterfaceIndex, destination: IpAddr) -> Result<Egress, PingError> {
         let interface = self.interfaces.get(link).map_err(|_| PingError::NoRoute(destination))?;
         let source = interface.ip6.link_local.map(IpAddr::from);
         if source.is_some_and(|source| source != destination) && !interface.is_usable() {
             return Err(PingError::NoRoute(destination));
         }
         let mtu = Some(interface.ip_mtu(Family::Ip6)).filter(|_| source != Some(destination));
-        Ok(WayOut { source, interface: Some(link), mtu })
+        Ok(Egress { source, interface: Some(link), mtu })
     }
 
     /// By which interface packets to a host leave, as far as its route in a table says.
-    pub(super) fn way_to(&self, table: TableIndex, destination: IpAddr) -> Result<WayOut, PingError> {
+    pub(super) fn way_to(&self, table: TableIndex, destination: IpAddr) -> Result<Egress, PingError> {
         self.way_in(table, destination, crate::ip::fibs::MAX_TABLES_IN_A_ROW)
     }
 
-    fn way_in(&self, table: TableIndex, destination: IpAddr, most: u32) -> Result<WayOut, PingError> {
+    fn way_in(&self, table: TableIndex, destination: IpAddr, most: u32) -> Result<Egress, PingError> {
         let found = self.ip.longest_match(table, destination).filter(|_| most > 0);
         let (prefix, route) = found.ok_or(PingError::NoRoute(destination))?;
         let usable = |index: InterfaceIndex| self.interfaces.get(index).ok().filter(|interface| interface.is_usable());
         for paths in route.sources.values() {
-            let mut found: Option<WayOut> = None;
+            let mut found: Option<Egress> = None;
             for path in paths {
                 let ways: Vec<(InterfaceIndex, IpAddr)> = match path.way {
                     PathAction::Local(_) | PathAction::LocalAnywhere => {
-                        return Ok(WayOut { source: Some(destination), interface: None, mtu: None });
+                        return Ok(Egress { source: Some(destination), interface: None, mtu: None });
                     }
                     PathAction::Drop
                     | PathAction::Punt
@@ -80,7 +80,7 @@ impl Router {
                         Some((source, interface)) => (Some(source), interface),
                         None => (self.source_of_table(table, index, towards, destination), Some(index)),
                     };
-                    found = Some(WayOut { source, interface, mtu: Some(mtu) });
+                    found = Some(Egress { source, interface, mtu: Some(mtu) });
                 }
             }
             if let Some(out) = found {
@@ -126,7 +126,7 @@ impl Router {
             IpAddr::V4(peer) => self.interfaces.address_towards(index, peer).map(IpAddr::from),
             IpAddr::V6(peer) => {
                 let interface = self.interfaces.get(index).ok()?;
-                Facts6::new(&interface.ip6).address_towards(peer).map(IpAddr::from)
+                Ip6View::new(&interface.ip6).address_towards(peer).map(IpAddr::from)
             }
         }
     }
@@ -138,7 +138,7 @@ impl Router {
         let of_link = is_link_local(destination);
         let unused = interface.filter(|_| destination.is_ipv6()).and_then(|interface| {
             let of_scope = |address: &Ipv6Addr| address.is_unicast_link_local() == of_link;
-            Facts6::new(&interface.ip6).unused().find(|(address, _)| of_scope(address))
+            Ip6View::new(&interface.ip6).unused().find(|(address, _)| of_scope(address))
         });
         if let Some((address, standing)) = unused {
             return PingError::UnusedSource { name, address, standing };

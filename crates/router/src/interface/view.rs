@@ -5,7 +5,7 @@ use crate::chunks::Chunks;
 use crate::handoff::Shares;
 use crate::ip::control::TableIndex;
 use crate::ip::source_check::SourceCheck;
-use crate::ip6::Facts6;
+use crate::ip6::Ip6View;
 use crate::span::Listeners;
 use crate::vlan::Demux;
 use graph::{EdgeIndex, InterfaceIndex};
@@ -32,7 +32,7 @@ pub struct InterfaceView {
     /// The routing table of packets that it receives.
     pub ip4_table: TableIndex,
     /// The same and more of IPv6.
-    pub ip6: Facts6,
+    pub ip6: Ip6View,
     /// How the sources of IPv4 packets that it receives are checked.
     pub source_check: Option<SourceCheck>,
     /// The VLAN tags that its frames carry.
@@ -122,21 +122,21 @@ impl Eq for SubInterfaces {}
 
 /// All interfaces, by index. A new table shares with the last one what has not changed.
 #[derive(Debug, Clone, Default)]
-pub struct FactsTable {
-    facts: Chunks<Arc<InterfaceView>>,
+pub struct ViewTable {
+    view: Chunks<Arc<InterfaceView>>,
     /// By family and routing table, an interface that takes part in it.
     of_tables: [Vec<Option<InterfaceIndex>>; Family::ALL.len()],
 }
 
-impl FactsTable {
+impl ViewTable {
     /// Has it say other things of an interface, or nothing.
-    pub(super) fn set(&mut self, index: InterfaceIndex, facts: Option<Arc<InterfaceView>>) {
-        self.facts.set(index.0 as usize, facts);
+    pub(super) fn set(&mut self, index: InterfaceIndex, view: Option<Arc<InterfaceView>>) {
+        self.view.set(index.0 as usize, view);
     }
 
     /// What it says of an interface.
     pub(super) fn shared(&self, index: InterfaceIndex) -> Option<Arc<InterfaceView>> {
-        self.facts.get(index.0 as usize).cloned()
+        self.view.get(index.0 as usize).cloned()
     }
 
     /// Has it name these interfaces for the tables of a family.
@@ -152,18 +152,18 @@ impl FactsTable {
 
     #[inline]
     pub fn get(&self, index: InterfaceIndex) -> Option<&InterfaceView> {
-        self.facts.get(index.0 as usize).map(|facts| &**facts)
+        self.view.get(index.0 as usize).map(|view| &**view)
     }
 
     /// Those of all interfaces.
     pub fn iter(&self) -> impl Iterator<Item = &InterfaceView> {
-        self.facts.iter().map(|facts| &**facts)
+        self.view.iter().map(|view| &**view)
     }
 
     /// The table of the packets of a family that an interface receives.
     #[inline]
     pub fn table_of(&self, family: Family, index: InterfaceIndex) -> TableIndex {
-        self.get(index).map_or(TableIndex::DEFAULT, |facts| facts.table(family))
+        self.get(index).map_or(TableIndex::DEFAULT, |view| view.table(family))
     }
 
     /// An interface whose packets of a family belong to a table: that one, if they do, else another; if there is
@@ -178,4 +178,4 @@ impl FactsTable {
 }
 
 /// The table as control publishes it.
-pub type SharedFacts = Arc<Published<FactsTable>>;
+pub type SharedViews = Arc<Published<ViewTable>>;
