@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import zlib
 
 import pytest
 
@@ -11,6 +12,42 @@ import lab as bench
 waits = []
 
 DRIVERS = ["tap", "af_packet", "af_xdp"]
+# What a driver does itself is tested with each of them. Other tests ask what routers answer: they run with one driver
+# each, and all drivers get a share of them.
+TESTS_OF_DRIVERS = (
+    "test_fragments",
+    "test_idle",
+    "test_link",
+    "test_mtu",
+    "test_offloads",
+    "test_ping",
+    "test_transport",
+)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--each-driver", action="store_true", help="run tests that need hosts once with each driver")
+    parser.addoption("--quick", action="store_true", help="leave out tests that are marked as slow or alone")
+
+
+def pytest_generate_tests(metafunc):
+    """How hosts are attached."""
+    own = [str(mark.args[0]) for mark in metafunc.definition.iter_markers("parametrize")]
+    if "driver" not in metafunc.fixturenames or "driver" in own:
+        return
+    drivers = DRIVERS
+    is_of_drivers = metafunc.module.__name__.split(".")[-1] in TESTS_OF_DRIVERS
+    if not is_of_drivers and not metafunc.config.getoption("each_driver"):
+        # The same one at each run.
+        drivers = [DRIVERS[zlib.crc32(metafunc.definition.nodeid.encode()) % len(DRIVERS)]]
+    metafunc.parametrize("driver", drivers)
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("quick"):
+        left_out = {item for item in items for name in ("slow", "alone") if item.get_closest_marker(name)}
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")
@@ -45,12 +82,6 @@ def lab(privileges, request):
     finally:
         laid_out.tear_down()
         waits.append((laid_out.longest_wait, request.node.nodeid))
-
-
-@pytest.fixture(params=DRIVERS)
-def driver(request):
-    """How hosts are attached: each test that asks for this runs once with each driver."""
-    return request.param
 
 
 @pytest.fixture

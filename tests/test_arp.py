@@ -113,6 +113,7 @@ def test_packets_to_an_unknown_host_wait_and_none_is_lost(two_hosts):
     assert [receiver.recv(10)[0] for _ in range(20)] == list(range(20))
 
 
+@pytest.mark.slow
 def test_few_packets_wait_for_one_host(lab):
     """A host that is not there: 32 packets wait, the others are dropped by name."""
     router, h1, _ = lab.two_hosts("tap")

@@ -69,6 +69,7 @@ def read_until(opened, wanted):
     return said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["show ip fib", "show running-config"])
 def test_slow_readers_of_a_large_table_hold_a_page_each(lab, command):
     """A copy of the table for each was 24 bytes a route: 190 MB here. A copy of all commands is more."""

@@ -63,6 +63,7 @@ def test_a_device_that_is_gone_does_not_keep_the_others_from_coming_up(lab):
     assert "absent0" not in saved.read_text()
 
 
+@pytest.mark.slow
 def test_a_save_that_is_killed_leaves_the_old_file_or_the_new_one(lab):
     """The process is killed at random moments of a save of 20,000 routes."""
     router = lab.router(unix="startup-config DIR/saved.cli")

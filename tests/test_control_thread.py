@@ -181,6 +181,7 @@ def test_the_watchdog_is_fed_while_a_configuration_is_loaded(lab, tmp_path, monk
     os.unlink(path)
 
 
+@pytest.mark.slow
 def test_a_control_thread_that_is_held_is_named_and_fails_the_second_client(lab):
     router = lab.router(NETWORK, no_second_client="its control thread is held on purpose")
     client = second_client.SecondClient(router)

@@ -150,6 +150,7 @@ def test_random_and_mutated_frames_do_no_harm(lab, driver, workers):
     assert h2.reaches("10.0.1.2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", ["one worker", "handed over"])
 def test_so_do_frames_of_ip6(lab, driver, workers):
     scapy = pytest.importorskip("scapy.all", reason="needs python3-scapy (make deps)")

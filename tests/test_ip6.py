@@ -245,6 +245,7 @@ def test_hosts_that_ask_are_answered(lab, driver):
     wait_until(lambda: "proto ra" in h1.ip("-6", "route", "show", "default"), "the host is answered")
 
 
+@pytest.mark.slow
 def test_a_switch_that_looks_for_listeners_finds_the_router(lab, driver):
     """A bridge that passes group frames on to listeners only, and asks for them itself."""
     router = lab.router()

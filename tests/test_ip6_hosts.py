@@ -109,6 +109,7 @@ def flags(router, address):
     return next((line[2] for line in lines if line[1:2] == [address]), "")
 
 
+@pytest.mark.slow
 def test_a_neighbour_that_goes_away_is_asked_and_given_up_and_found_again(two_hosts6):
     router, h1, h2 = two_hosts6
     assert h1.reaches(H2)

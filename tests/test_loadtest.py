@@ -94,6 +94,7 @@ class Capture:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("driver", ["af_packet", "af_xdp"])
 def test_linux_forwards_all_and_tshark_agrees(linux, driver, tmp_path):
     tester, dut = linux
@@ -167,6 +168,7 @@ def test_neighbours_of_ipv6_are_found(linux):
         assert stream["timed"] == (stream["name"] == "large")
 
 
+@pytest.mark.slow
 def test_every_profile_arrives_as_it_was_made(linux, tmp_path):
     """On a wire without a router: what tshark says of it."""
     tester, dut = linux
@@ -271,6 +273,7 @@ rate = "1kpps"
     assert capture.count("eth.type == 0x88b5 && frame[14:3] == 00:01:02 && frame.len == 74") == 4
 
 
+@pytest.mark.slow
 def test_testpmd_hands_on_what_it_gets(lab, tmp_path):
     """Two memifs; it counts as we do."""
     sockets = [tmp_path / f"{number}.sock" for number in (0, 1)]
@@ -514,7 +517,7 @@ def test_ctrl_c_stops_and_keeps_what_was_measured():
 @pytest.mark.parametrize(
     ("words", "wrong"),
     [
-        (["-p", "no-such"], "no-such: no such file, and there is no built-in profile of this name"),
+        (["-p", "no-such"], "no-such: no such file, and no built-in profile of this name"),
         (["-p", "bench-var2-64"], "did you mean 'bench-var2-64b'?"),
         (["-m", "fast"], "'fast' is not a rate: write packets ('1kpps'"),
         (["-m", "10%"], "say 'speed=10g' for the port"),
@@ -539,6 +542,7 @@ def test_no_ports_are_refused():
     assert "there are no ports: name some ('--port'), or a device in this process ('--dut')" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_gateway_that_does_not_answer_is_told(linux):
     tester, dut = linux
     done = loadtest("run", "--port", "af_packet:eth0,ip=100.64.1.2/24,gw=100.64.1.77", host=tester, check=False)
@@ -725,6 +729,7 @@ def test_captures_that_cannot_be_are_refused(tmp_path):
         )
 
 
+@pytest.mark.slow
 def test_this_router_in_the_same_process_forwards_all_profiles():
     for name in ("bench", "bench-var2-1514b", "mpls", "ip6-cimix", "tcp-syn", "vxlan"):
         report = measure("--dut", "quiver", "-p", name, "-m", "5kpps", "-d", "0.5", "--direction", "bi")

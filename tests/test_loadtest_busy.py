@@ -52,6 +52,7 @@ def is_withheld(verdict):
     return verdict["bound"] == "no-result" and bool(WHY.search("; ".join(verdict["evidence"])))
 
 
+@pytest.mark.slow
 def test_a_run_at_its_limit_has_no_verdict():
     done = loadtest("run", "--dut", "quiver", "-p", "bench", "-m", "max", "-d", "2", "-o", "-")
     report = json.loads(done.stdout)
@@ -122,6 +123,7 @@ def test_a_sweep_names_no_noise(tmp_path):
         assert whole or is_withheld(step["trial"]["verdict"]), step["trial"]["verdict"]
 
 
+@pytest.mark.slow
 def test_one_core_has_no_most_and_a_soak_no_verdict(tmp_path):
     said, test = measured(tmp_path, "saturate", "--dut", "quiver", "--rates", "1kpps,max", "-d", "1")
     assert re.search(rf"^Max PPS per core: no result: {WHY.pattern}", said, re.MULTILINE), said
@@ -130,6 +132,7 @@ def test_one_core_has_no_most_and_a_soak_no_verdict(tmp_path):
     assert is_withheld(test["total"]["verdict"]) and "Verdict: no result: " in said
 
 
+@pytest.mark.slow
 def test_a_table_leaves_no_device_out(tmp_path):
     done = loadtest("matrix", "--dut", "quiver,reference:", "-d", "0.5", "-o", tmp_path)
     session = json.loads((tmp_path / "report.json").read_text())

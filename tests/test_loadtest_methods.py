@@ -59,6 +59,7 @@ def add_up(parts, whole):
     assert sum(part["lost_packets"] for part in parts) == whole["lost_packets"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "device",
     [
@@ -230,6 +231,7 @@ def test_under_the_scripts_name_it_takes_the_scripts_words(tmp_path):
     assert done.returncode == 1 and "there is no server to ask" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_ramp_for_each_number_of_queues(tmp_path):
     file = tmp_path / "out.json"
     done = ramp(
@@ -298,6 +300,7 @@ def report(tmp_path_factory):
     return said, json.loads((directory / "report.json").read_text()), directory / "report.html"
 
 
+@pytest.mark.slow
 def test_the_table_has_each_test_of_each_device(report):
     said, session, _ = report
     assert [test["device"] for test in session["tests"]] == ["quiver", "reference"]
@@ -403,6 +406,7 @@ def test_the_page_says_what_when_where_and_how_much(report):
         assert len(names - {"input", "graph", "output"}) <= 1, (colour, names)
 
 
+@pytest.mark.slow
 def test_sessions_are_laid_over_each_other(report, tmp_path):
     _, _, page = report
     files = [page.with_name("report.json")]
@@ -682,6 +686,7 @@ def test_a_minute_with_a_million_routes_loses_nothing(tmp_path):
     assert '<figure id="soak-0">' in page.read_text()
 
 
+@pytest.mark.slow
 def test_a_soak_may_have_more_routes_than_the_internet_has_kinds_of(tmp_path):
     file = tmp_path / "session.json"
     run(
@@ -745,6 +750,7 @@ def test_a_device_that_goes_away_ends_each_method_and_is_told():
         assert done.returncode == 1 and "ended with exit status: 0" in done.stderr, (words, done.stderr)
 
 
+@pytest.mark.slow
 def test_what_was_measured_until_a_device_went_away_is_kept(tmp_path):
     ports = ("--dut", "exec:sleep 2.5", "--port", "null", "--port", "null", "--speed", "10m", "--others", "100")
     for words in (

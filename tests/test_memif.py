@@ -117,6 +117,7 @@ def test_packets_of_any_length_pass(lab, more):
     assert transfer(h1, h2, "10.0.2.2", data) == data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("role", "more"), SIDES)
 def test_either_side_may_die_and_come_back(lab, role, more):
     (near, far), (h1, h2) = two_routers(lab, role, more=more)
@@ -529,6 +530,7 @@ def test_a_frame_for_an_interface_that_is_down(lied_to):
 HOSTILE_SECONDS = float(os.environ.get("HOSTILE_SECONDS", 10))
 
 
+@pytest.mark.slow
 def test_peers_that_do_what_they_like_hurt_nobody_else(lab):
     """Hostile slaves and masters, one after the other. Meanwhile the packets of others are forwarded without loss."""
     router, h1, h2 = lab.two_hosts("tap")

@@ -26,6 +26,7 @@ def resident(router):
         return int(file.read().split("Rss:")[1].split()[0]) / 1024
 
 
+@pytest.mark.slow
 def test_memory_returns_when_routes_and_labels_have_gone(lab):
     router = lab.router()
     router.batch(SETUP)

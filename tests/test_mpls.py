@@ -335,6 +335,7 @@ def test_in_the_uniform_model_the_router_that_takes_the_label_off_shows(row):
     assert [address for address, _ in hops(left, "10.2.0.2")] == ["10.1.0.1", "100.64.1.2", "100.64.2.2", "10.2.0.2"]
 
 
+@pytest.mark.slow
 def test_a_path_is_replaced_without_a_loss(row):
     (west, _), _ = customers_paths(row)
     pinging = west.start("ping", "-n", "-q", "-i", 0.02, "-c", 150, "10.2.0.2", stdout=subprocess.PIPE)

@@ -287,6 +287,7 @@ def test_a_log_that_became_a_pipe_is_not_waited_for(lab):
     router.stop()
 
 
+@pytest.mark.slow
 def test_a_signal_ends_it_even_when_nothing_answers(lab):
     """The thread that should end it hangs: it is given its time, then the process ends."""
     router = lab.router()

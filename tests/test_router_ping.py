@@ -213,6 +213,7 @@ def test_what_is_said_of_requests_of_ipv6_is_told(two_hosts6):
     assert shown.splitlines()[0] == "From 2001:db8:2::2: icmp_seq=1 packet_too_big", shown
 
 
+@pytest.mark.slow
 def test_an_absent_neighbour_of_ipv6_is_told_of(lab):
     router, *_ = lab.two_hosts6("tap")
     for asked, us in (("2001:db8:1::99", "2001:db8:1::1"), ("fe80::99", r"fe80::[0-9a-f:]+")):

@@ -54,6 +54,7 @@ def tagging(lab, tmp_path):
     return router, guest, far
 
 
+@pytest.mark.slow
 def test_a_linux_peer_pings_over_each_kind_of_tag(tagging):
     router, guest, far = tagging
     for device, (name, network) in TAGS.items():
@@ -76,6 +77,7 @@ def test_what_a_linux_peer_sends_without_a_sub_interface_is_refused_by_name(tagg
     wait_until(lambda: router.errors().get("unknown vlan", 0) > before, "the tag is refused by name")
 
 
+@pytest.mark.slow
 def test_full_size_and_fragmented_pings_pass_a_tag(tagging):
     _, guest, _ = tagging
     # 1500 bytes of IPv4 behind one tag: the frame is 1518 long.
@@ -83,6 +85,7 @@ def test_full_size_and_fragmented_pings_pass_a_tag(tagging):
     assert guest.reaches("10.0.2.2", "-s 4000")
 
 
+@pytest.mark.slow
 def test_a_linux_peer_finds_its_addresses_and_routes_behind_each_kind_of_tag(lab, tmp_path):
     """The router advertises itself on three sub-interfaces, and the guest does the rest."""
     router = lab.router()

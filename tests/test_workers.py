@@ -153,6 +153,7 @@ def test_an_interface_may_go_while_its_queue_changes_hands(lab):
         router.cli("set interface rx-placement t8 worker 2")
 
 
+@pytest.mark.slow
 def test_two_idle_workers_rest_and_wake(two_workers):
     router, h1, _ = two_workers
     assert h1.reaches("10.0.2.2", count=100, interval=0.02)

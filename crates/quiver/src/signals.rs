@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// Exit code of who was in a hurry.
 const IN_A_HURRY: i32 = 1;
-/// How long a clean end may take. Service managers wait longer before they kill.
+/// How long a clean end may take. The unit file's `TimeoutStopSec` is longer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Starts to listen; a signal that ends the router is sent to `stop`.

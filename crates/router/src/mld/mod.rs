@@ -22,7 +22,7 @@ use wire::mld::Query;
 /// For `show plugins` and `show features`.
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "mld",
-    description: "Multicast MldListener Discovery (RFC 3810): own groups are reported, queries answered and sent",
+    description: "Multicast Listener Discovery (RFC 3810): own groups are reported, queries answered and sent",
     stages: &[Stage::new("ip6-listeners", "icmp6-multicast-listener", crate::ip6::when_enabled)],
 };
 

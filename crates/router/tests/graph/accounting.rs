@@ -23,7 +23,7 @@ use wire::Family;
 use wire::{MacAddress, Prefix};
 
 const STEPS: usize = 2000;
-const SEEDS: u64 = 8;
+const SEEDS: u64 = 3;
 /// The identifier of a table that comes and goes.
 const OTHER: u32 = 4_000_000_000;
 

@@ -545,7 +545,7 @@ fn a_refused_command_changes_nothing() {
     let mut desk = Bench::of(EVERYTHING);
     let (mut before, mut stated) = (desk.state(), desk.config());
     let mut refused = 0;
-    for _ in 0..10_000 {
+    for _ in 0..3_000 {
         let line = any_line(random);
         let name = desk.commands.find(&line).map_or(String::new(), |command| command.name().to_string());
         // These ask a worker, and none runs here; 'commands.rs' has one.
@@ -572,7 +572,7 @@ fn damaged_files_are_refused_whole_or_taken_whole() {
     let mut desk = Bench::of(EVERYTHING);
     let text = desk.config();
     let (mut refused, mut taken) = (0, 0);
-    for _ in 0..10_000 {
+    for _ in 0..3_000 {
         let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
         for _ in 0..=random.below(3) {
             let at = random.below(lines.len());
@@ -605,7 +605,7 @@ fn damaged_files_are_refused_whole_or_taken_whole() {
             Err(error) => panic!("{error}"),
         }
     }
-    assert!(refused > 2_000 && taken > 500, "{refused} refused, {taken} taken");
+    assert!(refused > 600 && taken > 150, "{refused} refused, {taken} taken");
 }
 
 /// What can be stated can be loaded, in whatever order it was stated.

@@ -63,6 +63,7 @@ fn read(
 #[test]
 fn pages_together_are_the_table_as_it_stands() {
     let mut router = router();
+    let commands = quiver_router::commands();
     for at in 0..1200 {
         let lines = [
             format!("create null interface name loop{at}"),
@@ -70,7 +71,7 @@ fn pages_together_are_the_table_as_it_stands() {
             format!("ip neighbor loop{at} 172.{}.{}.2 02:00:00:00:00:01", 16 + at / 256, at % 256),
         ];
         for line in lines {
-            let done = quiver_router::commands().execute(&mut router, &line);
+            let done = commands.execute(&mut router, &line);
             done.unwrap_or_else(|error| panic!("{line}: {error}"));
         }
     }
@@ -95,7 +96,7 @@ fn pages_together_are_the_table_as_it_stands() {
     let whole: Vec<[String; 2]> = lines
         .iter()
         .map(|(line, _)| {
-            let reply = quiver_router::commands().execute(&mut router, line).unwrap();
+            let reply = commands.execute(&mut router, line).unwrap();
             [Format::Text, Format::Json].map(|format| reply.render(format))
         })
         .collect();
@@ -124,7 +125,7 @@ fn a_listing_goes_on_where_it_was_though_routes_come_and_go() {
             // What was shown already, and most of what comes.
             let lines = ["ip route del count 8000 10.0.0.0/30 via n0", "ip route add 172.16.0.0/12 via n0"];
             for line in lines {
-                quiver_router::commands().execute(router, line).unwrap_or_else(|error| panic!("{line}: {error}"));
+                commands.execute(router, line).unwrap_or_else(|error| panic!("{line}: {error}"));
             }
         }
     });
@@ -143,7 +144,7 @@ fn a_table_that_goes_ends_its_listing() {
     let asked = asked(&mut router);
     let (text, _) = read(&mut router, &asked, "show ip fib table 7", Format::Text, |router, page| {
         if page == 1 {
-            quiver_router::commands().execute(router, "ip table del 7").unwrap();
+            commands.execute(router, "ip table del 7").unwrap();
         }
     });
     assert!(text.contains("192.0.2.0/24"), "{text}");
@@ -153,7 +154,7 @@ fn a_table_that_goes_ends_its_listing() {
 fn who_lists_while_the_router_goes_comes_to_an_end() {
     let mut router = router();
     let asked = asked(&mut router);
-    let reply = quiver_router::commands().execute(&mut router, "show ip fib").unwrap();
+    let reply = commands.execute(&mut router, "show ip fib").unwrap();
     drop(asked);
     assert!(reply.text().starts_with("ipv4-VRF:0"));
 }
@@ -162,13 +163,13 @@ fn who_lists_while_the_router_goes_comes_to_an_end() {
 #[test]
 fn pages_of_a_configuration_are_short_whatever_there_is_much_of() {
     let mut router = router();
-    let whole = quiver_router::commands().execute(&mut router, "show running-config").unwrap().text();
+    let whole = commands.execute(&mut router, "show running-config").unwrap().text();
     let asked = asked(&mut router);
     let (text, pages) = read(&mut router, &asked, "show running-config", Format::Text, |router, page| {
         if page == 4 {
-            quiver_router::commands().execute(router, "mpls table del 9").unwrap();
+            commands.execute(router, "mpls table del 9").unwrap();
             let line = "ip route add table 7 198.51.100.0/24 via n0";
-            quiver_router::commands().execute(router, line).unwrap();
+            commands.execute(router, line).unwrap();
         }
     });
     assert!(whole.contains("\nmpls local-label add table 9 ") && !text.contains("\nmpls local-label add table 9 "));

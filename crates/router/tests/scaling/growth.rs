@@ -1,0 +1,395 @@
+//! The commands that are measured.
+
+use crate::cost::{Scratch, check, turn};
+use std::fs;
+
+fn lines(text: &str) -> Vec<String> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).map(String::from).collect()
+}
+
+/// Two links with networks of both families.
+fn network() -> Vec<String> {
+    lines(
+        "mpls table add 0
+         create null interface name n0
+         create null interface name n1
+         set interface state n0 up
+         set interface state n1 up
+         set interface mpls n0 enable
+         set interface ip address n0 10.0.0.1/24
+         set interface ip address n1 10.0.1.1/24
+         set interface ip address n0 2001:db8:0:1::1/64
+         set interface ip address n1 2001:db8:0:2::1/64",
+    )
+}
+
+fn network_and(more: &[String]) -> Vec<String> {
+    [network(), more.to_vec()].concat()
+}
+
+/// By family: a name, prefixes of several lengths to begin with, and ways to go.
+const FAMILIES: [(&str, [&str; 2], [&str; 3]); 2] = [
+    ("ip4", ["20.0.0.0/28", "40.0.0.0/32"], ["10.0.0.2", "n0", "drop"]),
+    ("ip6", ["2001:db8:1000::/64", "2001:db8:2000::/128"], ["2001:db8:0:1::2", "n0", "drop"]),
+];
+
+/// Lines of a configuration of so many.
+type Lines = fn(usize) -> Vec<String>;
+/// The line of one of them.
+type Line = fn(usize) -> String;
+
+#[test]
+fn many_routes_of_one_command() {
+    let _turn = turn();
+    for (family, prefixes, ways) in FAMILIES {
+        for prefix in prefixes {
+            for way in ways {
+                let add = |n: usize| vec![format!("ip route add count {n} {prefix} via {way}")];
+                check(&format!("{family} add {prefix} via {way}"), 8_000, |_| network(), add);
+            }
+            let hop = ways[0];
+            let add = |n: usize| network_and(&[format!("ip route add count {n} {prefix} via {hop}")]);
+            check(&format!("{family} replace {prefix}"), 8_000, add, |n| {
+                vec![format!("ip route replace count {n} {prefix} via drop")]
+            });
+            check(&format!("{family} del {prefix}"), 8_000, add, |n| vec![format!("ip route del count {n} {prefix}")]);
+        }
+    }
+}
+
+#[test]
+fn networks_of_one_interface() {
+    let _turn = turn();
+    // They lie side by side in one large network, and nothing else does.
+    for (family, prefix) in
+        [("ip4", "20.0.0.0/24"), ("ip6", "2001:db8:1000::/64"), ("ip6 hosts", "2001:db8:1000::1/128")]
+    {
+        let before = |n: usize| network_and(&[format!("ip route add count {n} {prefix} via n0")]);
+        check(&format!("{family} networks' link down"), 16_000, before, |_| lines("set interface state n0 down"));
+        check(&format!("{family} networks' interface deleted"), 8_000, before, |_| lines("delete interface n0"));
+        let down = |n: usize| [before(n), lines("set interface state n0 down")].concat();
+        check(&format!("{family} networks that are down, deleted"), 16_000, down, |n| {
+            vec![format!("ip route del count {n} {prefix}")]
+        });
+    }
+}
+
+#[test]
+fn many_labels_of_one_command() {
+    let _turn = turn();
+    let add = |n: usize| vec![format!("mpls local-label add count {n} 100 eos via 10.0.0.2 n0 out-labels 17")];
+    check("labels add", 8_000, |_| network(), add);
+    let before = |n: usize| network_and(&add(n));
+    check("labels del", 8_000, before, |n| vec![format!("mpls local-label del count {n} 100 eos")]);
+    check("labels link down", 8_000, before, |_| lines("set interface state n0 down"));
+    check("labels delete interface", 4_000, before, |_| lines("delete interface n0"));
+}
+
+/// Routes of each command one, as a file of configuration or a program says them.
+fn one_by_one(family: &str, n: usize) -> Vec<String> {
+    let route = |at: usize| match family {
+        "ip4" => format!("ip route add 20.{}.{}.0/24 via 10.0.0.2 n0", at >> 8, at & 255),
+        _ => format!("ip route add 2001:db8:{at:x}::/48 via 2001:db8:0:1::2 n0"),
+    };
+    (0x1000..0x1000 + n).map(|at| route(if family == "ip4" { at - 0x1000 } else { at })).collect()
+}
+
+#[test]
+fn routes_one_by_one() {
+    let _turn = turn();
+    for family in ["ip4", "ip6"] {
+        check(&format!("{family} add one by one"), 1_500, |_| network(), |n| one_by_one(family, n));
+        let before = |n| network_and(&one_by_one(family, n));
+        check(&format!("{family} del one by one"), 1_500, before, |n| {
+            let without = |line: String| line.replace(" add ", " del ").split(" via ").next().unwrap().to_string();
+            one_by_one(family, n).into_iter().map(without).collect()
+        });
+        check(&format!("{family} link down"), 8_000, before, |_| lines("set interface state n0 down"));
+        check(&format!("{family} address gone"), 8_000, before, |_| lines("set interface ip address del n0 all"));
+        check(&format!("{family} delete interface"), 4_000, before, |_| lines("delete interface n0"));
+    }
+}
+
+#[test]
+fn a_table_of_routes_that_goes() {
+    let _turn = turn();
+    for (word, prefix) in [("ip", "20.0.0.0/28"), ("ip6", "2001:db8:1000::/64")] {
+        let before =
+            |n: usize| lines(&format!("{word} table add 10\nip route add table 10 count {n} {prefix} via drop"));
+        check(&format!("{word} table del"), 64_000, before, |_| vec![format!("{word} table del 10")]);
+    }
+}
+
+#[test]
+fn files_of_routes() {
+    let _turn = turn();
+    for family in ["ip4", "ip6"] {
+        let file = Scratch::new(family);
+        let name = file.0.display().to_string();
+        let write = |n: usize| {
+            let routes = one_by_one(family, n).into_iter().map(|line| line.replace("ip route add ", "") + "\n");
+            fs::write(&file.0, routes.collect::<String>()).unwrap();
+            network()
+        };
+        check(&format!("{family} ip route load"), 8_000, write, |_| vec![format!("ip route load {name}")]);
+        let loaded = |n: usize| {
+            let mut before = write(n);
+            before.push(format!("ip route load {name}"));
+            fs::write(format!("{name}.none"), "").unwrap();
+            before
+        };
+        check(&format!("{family} ip route load replace"), 8_000, loaded, |_| {
+            vec![format!("ip route load {name}.none replace")]
+        });
+        let _ = fs::remove_file(format!("{name}.none"));
+    }
+}
+
+#[test]
+fn files_of_configuration() {
+    let _turn = turn();
+    let kinds: [(&str, usize, Lines); 3] = [
+        ("loopbacks", 400, |n| {
+            let up = |at| format!("set interface state loop{at} up");
+            let address = |at| format!("set interface ip address loop{at} 20.{}.{}.1/32", at >> 8, at & 255);
+            [loopbacks(n), of_each(n, up), of_each(n, address)].concat()
+        }),
+        ("routes", 1_000, |n| network_and(&[one_by_one("ip4", n / 2), one_by_one("ip6", n / 2)].concat())),
+        ("neighbours", 1_000, |n| network_and(&neighbours(n))),
+    ];
+    for (kind, work, state) in kinds {
+        let file = Scratch::new(kind);
+        let name = file.0.display().to_string();
+        check(&format!("save {kind}"), 4 * work, state, |_| vec![format!("save {name}")]);
+        let saved = |n: usize| {
+            let all = state(n);
+            fs::write(&file.0, all.join("\n") + "\n").unwrap();
+            all
+        };
+        check(&format!("load dry-run {kind}"), work, saved, |_| vec![format!("load {name} dry-run")]);
+        let from_nothing = |n: usize| {
+            fs::write(&file.0, state(n).join("\n") + "\n").unwrap();
+            Vec::new()
+        };
+        check(&format!("load {kind}"), work, from_nothing, |_| vec![format!("load {name}")]);
+        let empty = |n: usize| {
+            fs::write(&file.0, "").unwrap();
+            state(n)
+        };
+        check(&format!("load nothing over {kind}"), work, empty, |_| vec![format!("load {name}")]);
+    }
+}
+
+fn neighbours(n: usize) -> Vec<String> {
+    let neighbour = |at: usize| format!("ip neighbor n0 2001:db8:0:1::{:x} 02:00:00:00:00:01 static", at + 0x100);
+    (0..n).map(neighbour).collect()
+}
+
+#[test]
+fn neighbours_one_by_one() {
+    let _turn = turn();
+    check("neighbours made", 1_000, |_| network(), neighbours);
+    let before = |n| network_and(&neighbours(n));
+    check("neighbours flushed", 4_000, before, |_| lines("ip neighbor flush n0"));
+    check("neighbours' link down", 4_000, before, |_| lines("set interface state n0 down"));
+}
+
+fn loopbacks(n: usize) -> Vec<String> {
+    (0..n).map(|at| format!("create loopback interface instance {at}")).collect()
+}
+
+/// A line for each of some loopbacks.
+fn of_each(n: usize, line: impl Fn(usize) -> String) -> Vec<String> {
+    (0..n).map(line).collect()
+}
+
+#[test]
+fn interfaces_one_by_one() {
+    let _turn = turn();
+    let work = 1_000;
+    check("interfaces made", work, |_| Vec::new(), |n| lines(&"create loopback interface\n".repeat(n)));
+    let up = |n| of_each(n, |at| format!("set interface state loop{at} up"));
+    check("interfaces set up", work, loopbacks, up);
+    let with_addresses = |n| {
+        let address = |at| format!("set interface ip address loop{at} 20.{}.{}.1/24", at >> 8, at & 255);
+        let address6 = |at| format!("set interface ip address loop{at} 2001:db8:{at:x}::1/64");
+        [loopbacks(n), of_each(n, address), of_each(n, address6)].concat()
+    };
+    check("interfaces' addresses", work, loopbacks, |n| with_addresses(n)[n..].to_vec());
+    let all_up = |n| [with_addresses(n), up(n)].concat();
+    check("interfaces with addresses set up", work, with_addresses, up);
+    check("interfaces set down", work, all_up, |n| of_each(n, |at| format!("set interface state loop{at} down")));
+    check("interfaces' addresses gone", work, all_up, |n| {
+        of_each(n, |at| format!("set interface ip address del loop{at} all"))
+    });
+    check("interfaces deleted", work, all_up, |n| of_each(n, |at| format!("loopback delete-interface intfc loop{at}")));
+    let tables = |n| [loopbacks(n), of_each(100, |at| format!("ip table add {}", at + 1))].concat();
+    let of_stand_ins = |kind: &'static str| move |n| lines(&format!("create {kind}\n").repeat(n));
+    check("null interfaces", work, |_| Vec::new(), of_stand_ins("null interface"));
+    check("TAPs", work, |_| Vec::new(), of_stand_ins("tap"));
+    check("interfaces named", work, loopbacks, |n| of_each(n, |at| format!("set interface name loop{at} link{at}")));
+    check("interfaces put into tables", work, tables, |n| {
+        of_each(n, |at| format!("set interface ip table loop{at} {}", at % 100 + 1))
+    });
+}
+
+/// So many sub-interfaces of a link, in the given state.
+fn links(n: usize, state: &str) -> Vec<String> {
+    let made = of_each(n, |at| format!("create sub-interfaces n0 {}", at + 1));
+    network_and(&[made, of_each(n, |at| format!("set interface state n0.{} {state}", at + 1))].concat())
+}
+
+#[test]
+fn sub_interfaces_one_by_one() {
+    let _turn = turn();
+    let work = 1_000;
+    check(
+        "sub-interfaces made",
+        work,
+        |_| network(),
+        |n| of_each(n, |at| format!("create sub-interfaces n0 {}", at + 1)),
+    );
+    let up = |n| links(n, "up");
+    check("sub-interfaces' link down", work, up, |_| lines("set interface state n0 down"));
+    check("sub-interfaces deleted", work, up, |n| of_each(n, |at| format!("delete sub n0.{}", at + 1)));
+}
+
+#[test]
+fn what_interfaces_have_besides() {
+    let _turn = turn();
+    let work = 1_000;
+    let kinds: [(&str, Line); 5] = [
+        ("unnumbered", |at| format!("set interface unnumbered n0.{at} use n1")),
+        ("tags", |at| format!("set interface tag n0.{at} t{at}")),
+        ("MTUs", |at| format!("set interface mtu packet 1400 n0.{at}")),
+        ("IPv6 enabled", |at| format!("enable ip6 interface n0.{at}")),
+        ("IPv6 addresses", |at| format!("set interface ip address n0.{at} 2001:db8:{at:x}::1/64")),
+    ];
+    for (state, (kind, line)) in ["down", "up"].into_iter().flat_map(|state| kinds.map(|kind| (state, kind))) {
+        check(
+            &format!("{kind} of links that are {state}"),
+            work,
+            |n| links(n, state),
+            |n| of_each(n, |at| line(at + 1)),
+        );
+    }
+    let ip6 = |n| [links(n, "up"), of_each(n, |at| format!("enable ip6 interface n0.{}", at + 1))].concat();
+    check("advertising", work, ip6, |n| of_each(n, |at| format!("ip6 nd n0.{} no ra-suppress", at + 1)));
+}
+
+/// What is said of each of many interfaces, one after the other.
+#[test]
+fn what_each_interface_is_told() {
+    let _turn = turn();
+    let kinds: [(&str, Line); 12] = [
+        ("MAC addresses", |at| {
+            format!("set interface mac address n0.{at} 02:00:00:01:{:02x}:{:02x}", at >> 8, at & 255)
+        }),
+        ("proxy ARP", |at| format!("set interface proxy-arp n0.{at} enable")),
+        ("directed broadcasts", |at| format!("set interface ip directed-broadcast n0.{at} enable")),
+        ("source checks", |at| format!("set urpf ip4 rx strict n0.{at}")),
+        ("source checks of IPv6", |at| format!("set urpf ip6 rx strict n0.{at}")),
+        ("labels", |at| format!("set interface mpls n0.{at} enable")),
+        ("redirects", |at| format!("set interface ip redirects n0.{at} disable")),
+        ("punts", |at| format!("ip punt redirect add rx n0.{at} via 20.0.0.9 n1")),
+        ("punts of IPv6", |at| format!("ip6 punt redirect add rx n0.{at} via 2001:db8::9 n1")),
+        ("DHCP clients", |at| format!("set dhcp client intfc n0.{at}")),
+        ("MLD queriers", |at| format!("set ip6 mld querier n0.{at} enable")),
+        ("tunnels", |at| format!("mpls tunnel add via 10.0.1.9 n1 onlink out-labels {}", at + 16)),
+    ];
+    for (kind, line) in kinds {
+        let told = |n| of_each(n, |at| line(at + 1));
+        let ready = |n| [links(n, "up"), of_each(n, |at| format!("enable ip6 interface n0.{}", at + 1))].concat();
+        check(&format!("{kind} of interfaces"), 800, ready, told);
+        let all = |n| [ready(n), told(n)].concat();
+        check(&format!("a configuration with {kind}"), 800, all, |_| lines("show running-config"));
+        check(&format!("{kind} of interfaces that go"), 800, all, |n| {
+            of_each(n, |at| format!("delete interface n0.{}", at + 1))
+        });
+    }
+}
+
+/// Nearly as many routing tables as there can be.
+#[test]
+fn tables_one_by_one() {
+    let _turn = turn();
+    for family in ["ip", "ip6"] {
+        let made = |n| of_each(n, |at| format!("{family} table add {}", at + 1));
+        check(&format!("{family} tables"), 1_000, |_| Vec::new(), made);
+        check(&format!("{family} tables that go"), 1_000, made, |n| {
+            of_each(n, |at| format!("{family} table del {}", at + 1))
+        });
+    }
+}
+
+/// Each interface has its network, and a router on it by which some other network is reached.
+#[test]
+fn what_is_behind_each_interface() {
+    let _turn = turn();
+    let work = 1_000;
+    let attached = |n: usize| {
+        let address = |at: usize| format!("set interface ip address n0.{} 20.{}.{}.1/24", at + 1, at >> 8, at & 255);
+        let address6 = |at: usize| format!("set interface ip address n0.{} 2001:db8:{at:x}::1/64", at + 1);
+        [links(n, "up"), of_each(n, address), of_each(n, address6)].concat()
+    };
+    let routes = |n: usize| {
+        let (hop, hop6) =
+            (|at: usize| format!("20.{}.{}.2", at >> 8, at & 255), |at: usize| format!("2001:db8:{at:x}::2"));
+        let route = |at: usize| format!("ip route add 40.{}.{}.0/24 via {}", at >> 8, at & 255, hop(at));
+        let route6 = |at: usize| format!("ip route add 2001:db9:{at:x}::/48 via {} n0.{}", hop6(at), at + 1);
+        [of_each(n, route), of_each(n, route6)].concat()
+    };
+    let neighbours =
+        |n| of_each(n, |at| format!("ip neighbor n0.{} 20.{}.{}.2 02:00:00:00:00:02", at + 1, at >> 8, at & 255));
+    check("routes behind each interface", work, attached, routes);
+    check("neighbours of each interface", work, attached, neighbours);
+    let all = |n| [attached(n), routes(n), neighbours(n)].concat();
+    check("a configuration of all that is behind interfaces", work, all, |_| lines("show running-config"));
+}
+
+/// As many next hops more as there are routes more: of each some hundred routes.
+#[test]
+fn many_routes_by_many_next_hops() {
+    let _turn = turn();
+    let routes = |n: usize| {
+        let route = |at: usize| {
+            let (count, hop) = (256, at + 2);
+            format!(
+                "ip route add count {count} 20.{}.{}.0/32 via 10.{}.{}.2",
+                at >> 8,
+                at & 255,
+                64 + (hop >> 8),
+                hop & 255
+            )
+        };
+        let route6 =
+            |at: usize| format!("ip route add count 256 2001:db8:{:x}::/64 via 2001:db8:0:1::{:x}", at + 16, at + 2);
+        let network = lines("set interface ip address n0 10.64.0.1/10");
+        [network_and(&network), of_each(n, route), of_each(n, route6)].concat()
+    };
+    check("next hops of many routes go", 64, routes, |_| lines("set interface state n0 down"));
+    let down = |n| [routes(n), lines("set interface state n0 down")].concat();
+    check("next hops of many routes come", 64, down, |_| lines("set interface state n0 up"));
+}
+
+/// Each route's next hop is in the one before.
+fn chain(n: usize) -> Vec<String> {
+    let address = |at: usize| format!("20.{}.{}.{}", at >> 16, at >> 8 & 255, at & 255);
+    let first = "ip route add 20.0.0.1/32 via 10.0.0.2".to_string();
+    let others = (2..n).map(|at| format!("ip route add {}/32 via {} offlink", address(at), address(at - 1)));
+    [first].into_iter().chain(others).collect()
+}
+
+#[test]
+fn a_chain_of_routes_that_hang_on_each_other() {
+    let _turn = turn();
+    check("chain made", 1_000, |_| network(), chain);
+    check("chain made from its end", 1_000, |_| network(), |n| chain(n).into_iter().rev().collect());
+    let before = |n| network_and(&chain(n));
+    check("chain's link down", 4_000, before, |_| lines("set interface state n0 down"));
+    check("chain's first route gone", 4_000, before, |_| lines("ip route del 20.0.0.1/32"));
+    check("chain unmade", 1_000, before, |n| {
+        let without = |line: String| line.replace(" add ", " del ").split(" via ").next().unwrap().to_string();
+        chain(n).into_iter().map(without).collect()
+    });
+}
