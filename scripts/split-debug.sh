@@ -1,6 +1,7 @@
 #!/bin/sh
 # Moves a program's debug information into a file beside it: PROGRAM.debug. The program gets five times smaller. It
-# keeps its symbols and names that file, which backtraces and gdb then read. What cargo linked under deps/ stays as it is.
+# keeps its symbols and names that file, which backtraces and gdb then read. What cargo linked under deps/ stays as it
+# is.
 set -eu
 
 program=$1

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Runs the tests, part by part: 'scripts/test.sh crates models end-to-end' ('make test'), or some of them. Whatever
-# becomes of a part, the next one runs. At the end: how long each took, what failed, and the totals.
+# becomes of a part, the next one runs. At the end: how long each took, what failed, and the totals. With QUICK=1 the
+# slow tests are left out ('make test-quick').
 #
 # An end-to-end test that fails beside others is run once more when nothing else runs. When it passes then, the run
 # passes, and the end names it: on a loaded machine a deadline can pass that has nothing to do with the change.
@@ -9,7 +10,7 @@ cd "$(dirname "$0")/.."
 
 PYTHON=${PYTHON:-/usr/bin/python3}
 # Most of an end-to-end test is waiting: a few run at once, each with routers, hosts and wires of its own.
-AT_ONCE=${AT_ONCE:-3}
+AT_ONCE=${AT_ONCE:-4}
 # More tests that fail than this are no accident: they are not run again.
 RUN_AGAIN=12
 
@@ -38,7 +39,8 @@ count_cargo() {
 }
 
 crates() {
-    step crates cargo test --workspace --locked --no-fail-fast || broken+=" crates"
+    # How cost grows with the work is measured at length.
+    step crates cargo test --workspace --locked --no-fail-fast -- ${QUICK:+--skip growth::} || broken+=" crates"
     count_cargo crates
 }
 
@@ -77,9 +79,9 @@ end_to_end() {
     : >"$out/failed"
     # PYTEST holds options, such as '-k arp -x'.
     # shellcheck disable=SC2086
-    pytests end-to-end -n "$AT_ONCE" -m 'not alone' ${PYTEST:-}
+    pytests end-to-end -n "$AT_ONCE" -m 'not alone' ${QUICK:+--quick} ${PYTEST:-}
     # shellcheck disable=SC2086
-    pytests alone -m alone ${PYTEST:-}
+    [ -n "${QUICK:-}" ] || pytests alone -m alone ${PYTEST:-}
     run_again
 }
 

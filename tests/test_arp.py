@@ -184,6 +184,7 @@ def test_two_hosts_believe_that_they_share_a_network(lab, driver):
     assert router.errors()["Proxy ARP replies sent"] == answered
 
 
+@pytest.mark.slow
 def test_a_silent_neighbour_is_polled_directly_before_it_is_forgotten(two_hosts):
     """RFC 1122 2.3.2.1: a unicast request; whoever answers stays."""
     router, h1, h2 = two_hosts

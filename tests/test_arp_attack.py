@@ -3,6 +3,8 @@
 import threading
 from socket import inet_aton
 
+import pytest
+
 from lab import wait_until
 
 ROUNDS = 3
@@ -32,6 +34,7 @@ def scan(wire, station, host, source, stop):
             pass  # the queue is full: as fast as it goes
 
 
+@pytest.mark.slow
 def test_a_scan_of_absent_hosts_hurts_nobody_else(lab, driver):
     router, h1, h2 = lab.two_hosts(driver)
     router.cli("set interface ip address e1 10.50.0.1/16")

@@ -130,6 +130,7 @@ def twenty_thousand_commands():
     return interfaces + rest + undone + again
 
 
+@pytest.mark.slow
 def test_twenty_thousand_commands_are_the_same_in_the_same_order_after_every_crash(lab):
     router = lab.router(unix="startup-config DIR/saved.cli")
     commands = twenty_thousand_commands()

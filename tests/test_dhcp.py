@@ -61,6 +61,7 @@ def bench(lab, driver):
     return router, h1, h2
 
 
+@pytest.mark.slow
 def test_a_lease_of_dnsmasq_is_taken_used_renewed_and_given_back(bench):
     router, h1, h2 = bench
     directory = router.directory

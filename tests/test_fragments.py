@@ -186,6 +186,7 @@ def test_fragments_never_completed_from_one_source(attack):
     assert errors["drops due to reassemblies limit of one source"] > 0
 
 
+@pytest.mark.slow
 def test_overlaps_duplicates_and_lies(attack):
     frames = []
     for ident in range(0, 4000, 4):

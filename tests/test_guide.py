@@ -63,6 +63,7 @@ def exchanges_of(text):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["quick-start", "configuration"])
 def test_a_session_of_the_guide_goes_as_written(privileges, tmp_path, page):
     text = (ROOT / "docs" / "guide" / f"{page}.md").read_text()

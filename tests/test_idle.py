@@ -3,7 +3,10 @@ release build; this is coarse on purpose.)"""
 
 import time
 
+import pytest
 
+
+@pytest.mark.slow
 def test_an_idle_router_rests_after_traffic(two_hosts):
     router, h1, _ = two_hosts
     assert h1.reaches("10.0.2.2", count=100, interval=0.02)

@@ -233,6 +233,7 @@ def test_hosts_are_told_when_the_router_falls_silent(lab):
     wait_until(lambda: "proto ra" not in default(), "it has none by a router that ended")
 
 
+@pytest.mark.slow
 def test_hosts_that_ask_are_answered(lab, driver):
     router, h1, _ = lab.two_hosts6(driver)
     router.cli("ip6 nd e0 no ra-suppress")
@@ -289,6 +290,7 @@ def test_a_switch_that_looks_for_listeners_finds_the_router(lab, driver):
     wait_until(lambda: "grp ff02::1:ff00:abc " not in groups(), "until it goes")
 
 
+@pytest.mark.slow
 def test_a_host_of_the_network_behind_another_interface_is_reached_by_proxy(two_hosts6):
     """As RFC 4861 7.2.8 has it: h1 takes h2 to be on its link."""
     router, h1, h2 = two_hosts6

@@ -115,6 +115,7 @@ def test_a_ramp_says_no_limit_that_is_the_machines(tmp_path):
         assert test["total"]["kept_rate"] or 90e3 < test["overload"]["sent_pps"] < 200e3
 
 
+@pytest.mark.slow
 def test_a_sweep_names_no_noise(tmp_path):
     said, test = measured(tmp_path, "sweep", "--dut", "quiver", "--sizes", "64,65,128,256,512", "-d", "0.5")
     assert test["verdict"]["bound"] != "cache-line" and "partial cache lines" not in said, said

@@ -69,6 +69,7 @@ def test_an_interrupted_test_says_so_and_how_long_it_was(tmp_path, method):
         assert text.count("not until it ended") == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", LONG)
 def test_a_device_that_ends_fails_the_test(tmp_path, method):
     more = ("-o", tmp_path) if method == "matrix" else ()
@@ -115,6 +116,7 @@ def test_no_file_is_written_over_that_is_not_our_own(tmp_path):
     assert done.returncode == 1 and "there is no directory" in done.stderr
 
 
+@pytest.mark.slow
 def test_our_own_files_and_those_that_one_insists_on_are_written_over(tmp_path):
     short = ("--dut", "reference:", "--speed", "1m")
     session, page, figures, ramp = (

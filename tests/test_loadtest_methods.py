@@ -329,6 +329,7 @@ def test_the_table_has_each_test_of_each_device(report):
     assert "mpls-lookup" in nodes
 
 
+@pytest.mark.slow
 def test_the_page_is_drawn_and_asks_nobody(report, tmp_path):
     _, session, page = report
     require("chromium")
@@ -458,6 +459,7 @@ def test_linux_is_a_device_and_leaves_nothing_behind(tmp_path):
     assert left() == before
 
 
+@pytest.mark.slow
 def test_testpmd_is_a_device(tmp_path):
     require("dpdk-testpmd")
     matrix("--dut", "testpmd", "-d", "0.3", "-o", tmp_path, "--speed", "30m")
@@ -485,6 +487,7 @@ def test_a_program_of_ones_own_is_a_device_until_it_ends():
     assert "exec:sh" not in run("ps", "axo", "args").stdout
 
 
+@pytest.mark.slow
 def test_a_device_that_cannot_be_is_left_out_and_said(tmp_path):
     done = matrix("--dut", "quiver,exec:true", "-d", "0.2", "-o", tmp_path)
     assert "Note: true is left out: there are no ports" in done.stdout
@@ -737,6 +740,7 @@ def test_rubbish_is_no_session(tmp_path, text, wrong):
     assert not (tmp_path / "page.html").exists()
 
 
+@pytest.mark.slow
 def test_a_device_that_goes_away_ends_each_method_and_is_told():
     ports = ("--dut", "exec:sleep 0.4", "--port", "null", "--port", "null", "--speed", "10m")
     for words in (
@@ -768,6 +772,7 @@ def test_what_was_measured_until_a_device_went_away_is_kept(tmp_path):
         assert (tmp_path / "page.html").exists()
 
 
+@pytest.mark.slow
 def test_energy_is_what_a_meter_said_by_packet(tmp_path):
     done = run(
         QUIVER,

@@ -506,6 +506,7 @@ def test_a_peer_takes_its_memory_away(lied_to):
     assert is_connected(router)()
 
 
+@pytest.mark.slow
 def test_a_peer_that_does_not_speak_keeps_nobody_out(lied_to):
     router, _, liar = lied_to
     silent = [liar() for _ in range(10)]

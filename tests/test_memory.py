@@ -4,6 +4,8 @@ import ipaddress
 import random
 import time
 
+import pytest
+
 ROUTES = 300_000
 LABELS = 100_000
 # Memory goes back 30 s after the last route has gone: those of a neighbour that restarts come back.

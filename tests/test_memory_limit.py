@@ -44,6 +44,7 @@ def lines_of(count, line):
     return "".join(line.format(at=at, a=16 + (at >> 16), b=at >> 8 & 255, c=at & 255) + "\n" for at in range(count))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [

@@ -466,6 +466,7 @@ def test_customers_learn_what_the_core_carries(row):
     assert transfer(west, east, "2001:db8:2::2", data) == data
 
 
+@pytest.mark.slow
 def test_an_edge_comes_back_as_it_was_saved(row):
     """Tables, loopbacks, paths behind other paths: a new process has it all from the file."""
     pairs = customers_paths(row)
@@ -553,6 +554,7 @@ def test_another_program_reads_the_same(row, tmp_path):
         assert read == [f"{first},2000", "5,5", "0,1", f"{ttl},9", "10.2.0.2", "1", "8"]
 
 
+@pytest.mark.slow
 def test_another_program_finds_nothing_wrong_on_the_links(row, tmp_path):
     """Captures of the routers themselves: both customers, both families, and an ICMP error that tells of labels."""
     require("tshark")

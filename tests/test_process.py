@@ -161,6 +161,7 @@ def test_the_watchdog_is_silent_while_a_thread_hangs(start, manager, tmp_path, w
     assert router.wait(10) == 0
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_it_at_once(lab):
     """Even when the thread that should clean up hangs."""
     router = lab.router()

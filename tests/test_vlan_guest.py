@@ -68,6 +68,7 @@ def test_a_linux_peer_pings_over_each_kind_of_tag(tagging):
     assert all(known[f"{network}.2"]["interface"] == name for name, network in TAGS.values())
 
 
+@pytest.mark.slow
 def test_what_a_linux_peer_sends_without_a_sub_interface_is_refused_by_name(tagging):
     router, guest, _ = tagging
     before = router.errors().get("unknown vlan", 0)

@@ -196,6 +196,7 @@ def test_queues_may_be_fewer_and_more_than_workers(lab, driver, queues):
         router.cli(f"set interface rx-placement e0 queue {queues} worker 1")
 
 
+@pytest.mark.slow
 def test_everything_changes_while_flows_stay_whole(lab, driver):
     """Queues change hands and modes, packets are handed over and no longer, an interface comes and goes."""
     router, h1, h2 = lab.two_hosts(driver, queues=2, extra=TWO)
@@ -214,6 +215,7 @@ def test_everything_changes_while_flows_stay_whole(lab, driver):
     assert len(changes) > 5
 
 
+@pytest.mark.slow
 def test_packets_are_handed_to_workers_by_flow(lab, driver):
     router, h1, h2 = lab.two_hosts(driver, extra=TWO)
     for name in ("e0", "e1"):
@@ -287,6 +289,7 @@ def rubbish_router(lab):
     return lab.router(commands="create tap id 44 name t0\n", extra=TWO)
 
 
+@pytest.mark.slow
 def test_queues_are_polled_as_they_are_told_to(two_workers):
     router, h1, _ = two_workers
 
@@ -415,6 +418,7 @@ STUCK = (
 
 
 # Where a queue of AF_XDP's is one worker's, so is what is sent by it.
+@pytest.mark.slow
 @pytest.mark.parametrize("driver", ["tap", "af_packet"])
 def test_a_worker_that_is_stuck_is_named_and_hinders_nobody(lab, driver):
     """Control answers, the other worker forwards, and the log says what it is stuck with."""
