@@ -709,7 +709,9 @@ mode = {{ burst = {{ packets = 70 }} }}
         report = measure("--dut", "quiver", "-p", profile, "-d", "20", "--cores", cores)
         assert report["ended"] == "sent"
         # On a busy machine, a packet that is late by more than the limit is not sent, but counted.
-        due = {stream["name"]: stream["sent_packets"] + sum(stream["not_sent"].values()) for stream in report["streams"]}
+        due = {
+            stream["name"]: stream["sent_packets"] + sum(stream["not_sent"].values()) for stream in report["streams"]
+        }
         assert due == {"first": 50, "second": 70}
         # Fifty milliseconds, a hundred, seventy.
         assert report["seconds"] > 0.2 and report["ports"][0]["lost_packets"] == 0
@@ -835,7 +837,7 @@ def test_the_guide_is_right(tmp_path):
     run(QUIVER, "loadtest", "report", ROOT / "docs/examples/soak.json", "-o", tmp_path / "soak.html")
     assert (tmp_path / "soak.html").read_text() == (ROOT / "docs/examples/soak.html").read_text()
     # The router's configuration is the one that it has.
-    configuration = re.search(r"^```\n(set interface state e0 up\n.*?)^```", guide, re.MULTILINE | re.DOTALL)[1]
+    configuration = re.search(r"^```quiver\n(set interface state e0 up\n.*?)^```", guide, re.MULTILINE | re.DOTALL)[1]
     assert configuration.replace("\n", "\\n") in (ROOT / "crates/loadtest/src/device/quiver.rs").read_text().replace(
         "\n", "\\n"
     )
