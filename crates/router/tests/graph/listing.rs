@@ -125,7 +125,7 @@ fn a_listing_goes_on_where_it_was_though_routes_come_and_go() {
             // What was shown already, and most of what comes.
             let lines = ["ip route del count 8000 10.0.0.0/30 via n0", "ip route add 172.16.0.0/12 via n0"];
             for line in lines {
-                commands.execute(router, line).unwrap_or_else(|error| panic!("{line}: {error}"));
+                quiver_router::commands().execute(router, line).unwrap_or_else(|error| panic!("{line}: {error}"));
             }
         }
     });
@@ -144,7 +144,7 @@ fn a_table_that_goes_ends_its_listing() {
     let asked = asked(&mut router);
     let (text, _) = read(&mut router, &asked, "show ip fib table 7", Format::Text, |router, page| {
         if page == 1 {
-            commands.execute(router, "ip table del 7").unwrap();
+            quiver_router::commands().execute(router, "ip table del 7").unwrap();
         }
     });
     assert!(text.contains("192.0.2.0/24"), "{text}");
@@ -154,7 +154,7 @@ fn a_table_that_goes_ends_its_listing() {
 fn who_lists_while_the_router_goes_comes_to_an_end() {
     let mut router = router();
     let asked = asked(&mut router);
-    let reply = commands.execute(&mut router, "show ip fib").unwrap();
+    let reply = quiver_router::commands().execute(&mut router, "show ip fib").unwrap();
     drop(asked);
     assert!(reply.text().starts_with("ipv4-VRF:0"));
 }
@@ -163,13 +163,13 @@ fn who_lists_while_the_router_goes_comes_to_an_end() {
 #[test]
 fn pages_of_a_configuration_are_short_whatever_there_is_much_of() {
     let mut router = router();
-    let whole = commands.execute(&mut router, "show running-config").unwrap().text();
+    let whole = quiver_router::commands().execute(&mut router, "show running-config").unwrap().text();
     let asked = asked(&mut router);
     let (text, pages) = read(&mut router, &asked, "show running-config", Format::Text, |router, page| {
         if page == 4 {
-            commands.execute(router, "mpls table del 9").unwrap();
+            quiver_router::commands().execute(router, "mpls table del 9").unwrap();
             let line = "ip route add table 7 198.51.100.0/24 via n0";
-            commands.execute(router, line).unwrap();
+            quiver_router::commands().execute(router, line).unwrap();
         }
     });
     assert!(whole.contains("\nmpls local-label add table 9 ") && !text.contains("\nmpls local-label add table 9 "));
