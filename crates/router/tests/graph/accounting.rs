@@ -462,7 +462,7 @@ fn run_trials(family: Family) {
     (1..=SEEDS).for_each(|seed| run_trial(family, seed, &mut seen));
     // The operations are worth nothing if they all lead to the same.
     for name in ["sent", "held", "dropped", "punted", "local", "refused"] {
-        assert!(seen.get(name).is_some_and(|count| *count > STEPS / 10), "{seen:?}");
+        assert!(seen.get(name).is_some_and(|count| *count > SEEDS as usize * STEPS / 80), "{seen:?}");
     }
 }
 

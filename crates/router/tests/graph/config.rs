@@ -545,7 +545,7 @@ fn a_refused_command_changes_nothing() {
     let mut desk = Bench::of(EVERYTHING);
     let (mut before, mut stated) = (desk.state(), desk.config());
     let mut refused = 0;
-    for _ in 0..3_000 {
+    for _ in 0..10_000 {
         let line = any_line(random);
         let name = desk.commands.find(&line).map_or(String::new(), |command| command.name().to_string());
         // These ask a worker, and none runs here; 'commands.rs' has one.
