@@ -319,6 +319,8 @@ pub(super) struct Vrf {
 #[derive(Default)]
 pub(super) struct Vrfs {
     places: Vec<Option<Vrf>>,
+    /// No place below this one is free.
+    lowest_free: usize,
     by_id: BTreeMap<u32, TableIndex>,
 }
 
@@ -377,6 +379,9 @@ impl Vrfs {
         let vrf = self.places[at].get_or_insert(Vrf { id, tables: [None, None] });
         vrf.tables[family as usize] = Some(table);
         self.by_id.insert(id, index);
+        while self.places.get(self.lowest_free).is_some_and(Option::is_some) {
+            self.lowest_free += 1;
+        }
     }
 
     /// Takes a table away.
@@ -387,13 +392,15 @@ impl Vrfs {
         }
         if let Some(gone) = slot.take_if(|vrf| vrf.tables.iter().all(Option::is_none)) {
             self.by_id.remove(&gone.id);
+            self.lowest_free = self.lowest_free.min(index.0 as usize);
         }
         while self.places.last().is_some_and(Option::is_none) {
             self.places.pop();
         }
     }
 
-    pub fn is_free(&self, index: TableIndex) -> bool {
-        self.vrf(index).is_none()
+    /// Places that have no table, from the lowest up to the `most`-th.
+    pub fn free(&self, most: usize) -> impl Iterator<Item = TableIndex> {
+        (self.lowest_free..most).map(|at| TableIndex(at as u16)).filter(|index| self.vrf(*index).is_none())
     }
 }

@@ -96,9 +96,8 @@ impl Router {
         }
         let Ip { leaving, tables, .. } = &mut self.ip;
         leaving.settled().for_each(drop);
-        let is_free = |index: &TableIndex| tables.is_free(*index) && !leaving.holds(index);
         // The other family's table of the same identifier has the same place.
-        let free = || (0..MAX_TABLES as u16).map(TableIndex).find(is_free);
+        let free = || tables.free(MAX_TABLES).find(|index| !leaving.holds(index));
         let index = tables.find(id).or_else(free).ok_or(TableError::TooMany)?;
         let fib = new_fib(family, self.graph.domain())?;
         self.ip.tables.add(index, id, Table::new(fib));
