@@ -102,8 +102,8 @@ impl Cost {
         Cost { times: Vec::new(), memory: u64::MAX }
     }
 
-    /// Takes the least of two trials, of each piece: during much work another program always runs once, and then caches
-    /// hold what is its own.
+    /// Keeps the least of two trials, piece by piece. Long work is always interrupted by another program, which evicts
+    /// its data from the caches; short pieces are not.
     fn improve(&mut self, other: Cost) {
         self.times.resize(other.times.len(), Duration::MAX);
         self.times.iter_mut().zip(other.times).for_each(|(time, other)| *time = other.min(*time));
@@ -141,14 +141,21 @@ impl Case<'_> {
 
     fn check(&self) {
         let (mut less, mut more) = (Cost::unknown(), Cost::unknown());
+        let (mut of_all, mut of_all4) = (Duration::ZERO, Duration::ZERO);
         let mut said = String::new();
         for _ in 0..TRIALS {
-            less.improve(self.cost(self.work));
-            more.improve(self.cost(4 * self.work));
+            let (cost, cost4) = (self.cost(self.work), self.cost(4 * self.work));
+            of_all += cost.sum().0;
+            of_all4 += cost4.sum().0;
+            less.improve(cost);
+            more.improve(cost4);
             let ((time, memory), (time4, memory4)) = (less.sum(), more.sum());
             let _ = writeln!(said, "{}: {} took {time:?}, {memory} bytes; ", self.name, self.work);
             let _ = writeln!(said, "{}: {} took {time4:?}, {memory4} bytes", self.name, 4 * self.work);
-            if time4 < MOST * time.max(LEAST_TIME) && memory4 < u64::from(MOST) * memory.max(LEAST_MEMORY / 4) {
+            // On a busy machine little work may go through without an interruption in one trial, and much work never
+            // does. Over all trials both meet the same.
+            let is_in_time = time4 < MOST * time.max(LEAST_TIME) || of_all4 < MOST * of_all;
+            if is_in_time && memory4 < u64::from(MOST) * memory.max(LEAST_MEMORY / 4) {
                 println!("{said}");
                 return;
             }
