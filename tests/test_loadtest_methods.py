@@ -541,7 +541,8 @@ def test_one_core_is_saturated_step_by_step(tmp_path):
         return sum(node["clocks"] - node["idle_clocks"] for node in worker["nodes"]) / packets
 
     # A few packets at a time cost much more each than full vectors.
-    assert cost(test["steps"][0]) > 3 * cost(test["steps"][2])
+    with true_or_disturbed(tmp_path / "session.json"):
+        assert cost(test["steps"][0]) > 3 * cost(test["steps"][2])
     assert f"{cost(test['steps'][0]):.0f}"[:2] in done.stdout and "Max PPS per core:" in done.stdout
     assert "Hz of " in done.stdout and "of the clock" in done.stdout
     page = (tmp_path / "page.html").read_text()
