@@ -1,11 +1,11 @@
-//! Captures that are to be sent: pcap and pcapng, as frames with their times. One reader for the packet generator and
-//! the load tester.
+//! Reads captures that are to be sent, pcap and pcapng, as frames with their times. The packet generator and the load
+//! tester share this reader.
 //!
-//! Each file was written by somebody else, so everything that it says is bounded: how long a packet is, how many
-//! there are, how large they are together. Formats: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.
+//! Another program wrote the file, so everything that it says is bounded: the length of a packet, the number of
+//! packets, and their total size. Formats: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.
 //!
-//! A frame is what was on the wire, without frame check sequence where the capture has it. Of a packet that was cut
-//! short (snap length) the rest is zeros, so that it has the length that its headers say.
+//! A frame is what was on the wire. The frame check sequence is left out where the capture has it. When a packet was
+//! cut short (snap length), zeros fill the rest, so that it has the length that its headers say.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
@@ -14,16 +14,16 @@ use std::time::Duration;
 
 /// The longest frame of Ethernet that switches carry, without frame check sequence.
 pub const MAX_FRAME: usize = 9216;
-/// Most packets of one file, and most bytes of all of them.
+/// Most packets in a file, and most bytes of all of them together.
 const MAX_PACKETS: usize = 1 << 20;
 const MAX_BYTES: usize = 1 << 30;
-/// Most bytes of a block of pcapng, and of interfaces in a section.
+/// Most bytes in a block of pcapng, and most interfaces in a section.
 const MAX_BLOCK: usize = 16 << 20;
 const MAX_INTERFACES: usize = 1 << 16;
 
 /// Link type of Ethernet.
 const ETHERNET: u32 = 1;
-/// With what a section of pcapng begins, in any byte order, and what tells the order.
+/// The word that begins a section of pcapng, the same in any byte order, and the word that shows the byte order.
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 /// Types of other blocks.
@@ -40,7 +40,7 @@ const OPTION_FLAGS: u16 = 2;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captured {
     pub frame: Vec<u8>,
-    /// When it was captured, from whatever the writer's clock counts; none: the file does not say.
+    /// When it was captured, by the clock of the writer. None: the file does not say.
     pub at: Option<Duration>,
 }
 
@@ -71,7 +71,7 @@ struct Interface {
     snap: u32,
     /// Bytes of frame check sequence.
     fcs: usize,
-    /// Units of its times in a second.
+    /// How many units of its times make a second.
     units: u64,
 }
 
@@ -108,7 +108,7 @@ impl Reader {
         if self.is_big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
     }
 
-    /// So many bytes; false: the file ends before the first of them.
+    /// Fills `bytes` from the file. False: the file ends before the first of them.
     fn fill(&mut self, bytes: &mut [u8]) -> Result<bool, String> {
         let mut at = 0;
         while at < bytes.len() {
@@ -134,7 +134,7 @@ impl Reader {
                     (_, 0xa1b2_c3d4) => (1_000_000, false, 0),
                     (0xa1b2_3c4d, _) => (1_000_000_000, true, 0),
                     (_, 0xa1b2_3c4d) => (1_000_000_000, false, 0),
-                    // Kuznetzov's: more about each packet.
+                    // Kuznetzov's variant has a longer header for each packet.
                     (0xa1b2_cd34, _) => (1_000_000, true, 8),
                     (_, 0xa1b2_cd34) => (1_000_000, false, 8),
                     _ => return Err(NEITHER.into()),
@@ -146,15 +146,15 @@ impl Reader {
         }
     }
 
-    /// The rest of a pcap file. `units`: of a second, in which times are; `more`: bytes of a packet's header beyond
-    /// the usual.
+    /// Reads the rest of a pcap file. `units`: units of its times in a second; `more`: bytes of a packet's header
+    /// beyond the usual 16.
     fn records(&mut self, units: u64, more: usize) -> Result<(), String> {
         let mut header = [0; 20];
         if !self.fill(&mut header).is_ok_and(|is_there| is_there) {
             return Err(NEITHER.into());
         }
-        // Of the last word the lower half is the link type. Above it: bytes of frame check sequence in units of 16
-        // bits, and whether that is said.
+        // The lower half of the last word is the link type. The upper half has the length of the frame check sequence,
+        // in units of 16 bits, and a bit that says whether that length is given.
         let word = self.u32(&header[16..]);
         let link = word & 0xffff;
         let fcs = if word & 0x0400_0000 == 0 { 0 } else { 2 * (word >> 28) as usize };
@@ -182,7 +182,7 @@ impl Reader {
         format!("packet {}: {why}", self.number())
     }
 
-    /// A pcapng file, from behind the type of its first block on.
+    /// Reads a pcapng file, from after the type of its first block.
     fn sections(&mut self) -> Result<(), String> {
         let mut interfaces: Vec<Interface> = Vec::new();
         let mut kind = SECTION_HEADER.to_be_bytes();
@@ -196,7 +196,7 @@ impl Reader {
             let is_section = u32::from_be_bytes(kind) == SECTION_HEADER;
             let mut first = [0; 4];
             if is_section {
-                // Which end comes first is said behind the length.
+                // The word after the length shows the byte order.
                 self.fill(&mut first).map_err(|why| at(self, why))?;
                 self.is_big_endian = match (u32::from_be_bytes(first), u32::from_le_bytes(first)) {
                     (BYTE_ORDER, _) => true,
@@ -224,7 +224,7 @@ impl Reader {
                 ENHANCED_PACKET => self.packet(&interfaces, &body, false)?,
                 OLD_PACKET => self.packet(&interfaces, &body, true)?,
                 SIMPLE_PACKET => self.simple_packet(&interfaces, &body)?,
-                // Names, statistics and what others invent.
+                // Names, statistics and blocks of unknown types.
                 _ => {}
             }
             if !self.fill(&mut kind).map_err(|why| at(self, why))? {
@@ -258,7 +258,7 @@ impl Reader {
         Ok(interface)
     }
 
-    /// Options behind a block's fixed part, as far as they are whole.
+    /// The options after a block's fixed part, up to the first that is not whole.
     fn options<'a>(&self, mut rest: &'a [u8]) -> Vec<(u16, &'a [u8])> {
         let mut found = Vec::new();
         while rest.len() >= 4 {
@@ -307,8 +307,8 @@ impl Reader {
         }
         let interface = self.known(interfaces, 0)?;
         let original = self.u32(body);
-        // How much of it was captured is not said: all, or as much as the interface was to capture. What is behind is
-        // padding.
+        // The block does not say how much was captured: it is all, or as much as the interface's snap length. The bytes
+        // after that are padding.
         let captured = if interface.snap == 0 { original } else { original.min(interface.snap) } as usize;
         let about = About { link: interface.link, captured, original: original as usize, fcs: interface.fcs, at: None };
         self.check(&about)?;
@@ -316,7 +316,7 @@ impl Reader {
         self.add(&about, data.to_vec())
     }
 
-    /// Refuses what cannot be sent, before there is memory for it.
+    /// Refuses a packet that cannot be sent, before memory is allocated for it.
     fn check(&self, about: &About) -> Result<(), String> {
         if about.link != ETHERNET {
             return Err(self.within(format!("not an Ethernet frame: its link type is {}", about.link)));
@@ -334,7 +334,7 @@ impl Reader {
 
     fn add(&mut self, about: &About, mut data: Vec<u8>) -> Result<(), String> {
         self.check(about)?;
-        // Either the frame check sequence goes, or what was not captured comes.
+        // This removes the frame check sequence, or adds zeros for what was not captured.
         data.resize(about.length(), 0);
         self.bytes += data.len();
         self.packets.push(Captured { frame: data, at: about.at });
@@ -343,7 +343,7 @@ impl Reader {
 }
 
 impl About {
-    /// Bytes of the frame. Some writers say an original length of 0, or one below what they captured.
+    /// Bytes of the frame. Some writers give an original length of 0, or one below what they captured.
     fn length(&self) -> usize {
         self.original.max(self.captured).saturating_sub(self.fcs)
     }
@@ -355,7 +355,7 @@ const NEITHER: &str = "not a pcap or pcapng file";
 mod tests {
     use super::*;
 
-    /// A pcap file: its last word of the header, and packets with their original lengths.
+    /// A pcap file with this last word in its header, and packets with their original lengths.
     fn pcap(link: u32, packets: &[(&[u8], u32)]) -> Vec<u8> {
         let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
         let mut file = words(&[0xa1b2_c3d4, 0x0004_0002, 0, 0, 96, link]);
@@ -383,7 +383,7 @@ mod tests {
         [words_of(&[kind, length], is_big), body, words_of(&[length], is_big)].concat()
     }
 
-    /// A section with one interface of a link type, which captures `snap` bytes, with options.
+    /// A section with one interface: its link type, its snap length and its options.
     fn section(link: u16, snap: u32, options: &[u8], is_big: bool) -> Vec<u8> {
         let header = words_of(&[BYTE_ORDER, if is_big { 0x0001_0000 } else { 1 }, u32::MAX, u32::MAX], is_big);
         let link = if is_big { [link.to_be_bytes(), [0; 2]] } else { [link.to_le_bytes(), [0; 2]] }.concat();
@@ -417,14 +417,14 @@ mod tests {
         assert_eq!(read.iter().map(|packet| &packet.frame[..]).collect::<Vec<_>>(), [[0; 60], [1; 60], [2; 60]]);
         let times = [7_000, 7_250, 7_500].map(|ms| Some(Duration::from_millis(ms)));
         assert_eq!(read.iter().map(|packet| packet.at).collect::<Vec<_>>(), times);
-        // In nanoseconds, and the other way round.
+        // In nanoseconds, and in the other byte order.
         let mut nano = plain(2);
         nano[..4].copy_from_slice(&0xa1b2_3c4du32.to_le_bytes());
         assert_eq!(read_of(&nano, 2048).unwrap()[1].at, Some(Duration::new(7, 250_000)));
         let big: Vec<u8> = plain(1)[..40].chunks(4).flat_map(|word| word.iter().rev().copied()).collect();
         let big = [big, vec![9; 60]].concat();
         assert_eq!(frames(&big), [[9; 60]]);
-        // Kuznetzov's, with eight bytes more for each.
+        // Kuznetzov's variant, with eight more bytes for each packet.
         let mut more = plain(1);
         more[..4].copy_from_slice(&0xa1b2_cd34u32.to_le_bytes());
         more.splice(40..40, [0xff; 8]);
@@ -446,7 +446,7 @@ mod tests {
             |is_big| [section(1, 0, &[], is_big), block(3, &[words_of(&[61], is_big), vec![3; 61]].concat(), is_big)];
         assert_eq!(frames(&simple(true).concat()), [[3; 61]]);
         assert_eq!(frames(&[simple(false).concat(), simple(true).concat()].concat()), [[3; 61], [3; 61]]);
-        // A time in units of 2^-10 seconds; a block that nobody knows.
+        // A time in units of 2^-10 seconds; a block of an unknown type.
         let options = [9, 0, 1, 0, 0x8a, 0, 0, 0, 0, 0, 0, 0];
         let odd =
             [section(1, 0, &options, false), block(0x0bad, &[1, 2, 3], false), enhanced(0, 512, &[1; 60], 60)].concat();
@@ -461,7 +461,7 @@ mod tests {
         let packets = sizes.map(|size| block(3, &[words_of(&[size], false), vec![5; size as usize]].concat(), false));
         let file = [section(1, 262_144, &[], false), packets.concat()].concat();
         assert_eq!(frames(&file).iter().map(|frame| frame.len() as u32).collect::<Vec<_>>(), sizes);
-        // Of 100 bytes the interface captured 64.
+        // The interface captured 64 of 100 bytes.
         let cut = block(3, &[words_of(&[100], false), vec![5; 64]].concat(), false);
         let frame = &frames(&[section(1, 64, &[], false), cut].concat())[0];
         assert_eq!((frame.len(), &frame[63..66]), (100, &[5, 0, 0][..]));
@@ -484,9 +484,9 @@ mod tests {
         let read = frames(&file);
         assert_eq!(read.iter().map(Vec::len).collect::<Vec<_>>(), [60, 60, 60]);
         assert_eq!((&read[1][..], read[2][49], read[2][50]), (&[8; 60][..], 9, 0));
-        // Without the bit nothing is said.
+        // Without the bit no length is given.
         assert_eq!(frames(&pcap(0x2000_0001, &[(&[7; 64], 64)]))[0].len(), 64);
-        // Of an interface of pcapng, and of one packet.
+        // In pcapng an interface gives the length, or a single packet does.
         let options = [13, 0, 1, 0, 4, 0, 0, 0];
         let file = [section(1, 0, &options, false), enhanced(0, 0, &[1; 64], 64)].concat();
         assert_eq!(frames(&file)[0].len(), 60);
@@ -494,7 +494,7 @@ mod tests {
         let head = words_of(&[0, 0, 0, 64, 64], false);
         let own = block(ENHANCED_PACKET, &[head, vec![1; 64], flags.to_vec()].concat(), false);
         assert_eq!(frames(&[section(1, 0, &[], false), own].concat())[0].len(), 60);
-        // A frame that has nothing else.
+        // A frame that is nothing but its check sequence.
         assert!(read_of(&pcap(0x2400_0001, &[(&[7; 4], 4)]), 2048).unwrap_err().contains("packet 1: "));
     }
 
@@ -549,7 +549,7 @@ mod tests {
         refused(&order, "its byte order is not known");
         let short = block(ENHANCED_PACKET, &words_of(&[0, 0, 0, 60, 60], false), false);
         refused(&[section(1, 0, &[], false), short].concat(), "a block is too short for what it is");
-        // Nothing that could hold us for ever.
+        // A device file could hold the reader for ever.
         let device = read(Path::new("/dev/zero"), File::open("/dev/zero").unwrap(), 2048);
         assert_eq!(device.unwrap_err(), "/dev/zero: not a regular file");
     }

@@ -1,38 +1,38 @@
-//! Control's books on the graph, kept so that what a node costs to come and go does not grow with how many there are:
-//! who leads to whom, who waits for whom, which places are free, and the order of the nodes.
+//! Control's records of the graph: which node leads to which, which edges wait for a node, which places are free, and
+//! the order of the nodes. With them the cost to add or remove a node does not grow with the number of nodes.
 
 use crate::NodeIndex;
 use crate::vector::EdgeIndex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// An edge by its beginning.
+/// An edge: the node where it begins, and its place among that node's edges.
 pub(crate) type Edge = (NodeIndex, EdgeIndex);
 
-/// Edges by their ends.
+/// Edges, found from either end.
 #[derive(Default)]
 pub(crate) struct EdgeBook {
     /// The edge that leads from one node to another.
     by_ends: HashMap<(NodeIndex, NodeIndex), EdgeIndex>,
     into: HashMap<NodeIndex, BTreeSet<Edge>>,
-    /// Edges to nodes that are not there yet, by their names.
+    /// Edges to nodes that are not registered yet, by the name of the node.
     waiting: HashMap<String, Vec<Edge>>,
-    /// Places of edges whose nodes are gone.
+    /// Places of edges whose targets are gone.
     free: HashMap<NodeIndex, BTreeSet<EdgeIndex>>,
 }
 
 impl EdgeBook {
-    /// An edge leads to a node.
+    /// Records that an edge leads to a node.
     pub fn lead(&mut self, edge: Edge, to: NodeIndex) {
         self.by_ends.entry((edge.0, to)).or_insert(edge.1);
         self.into.entry(to).or_default().insert(edge);
     }
 
-    /// An edge waits for a node of a name.
+    /// Records that an edge waits for a node of this name.
     pub fn wait(&mut self, edge: Edge, name: &str) {
         self.waiting.entry(name.to_string()).or_default().push(edge);
     }
 
-    /// Those that waited for a name; nodes may have gone since.
+    /// Takes the edges that waited for a name. The nodes where they begin may be gone by now.
     pub fn waited(&mut self, name: &str) -> Vec<Edge> {
         self.waiting.remove(name).unwrap_or_default()
     }
@@ -47,13 +47,13 @@ impl EdgeBook {
         self.into.get(&to).unwrap_or(NONE).iter().copied()
     }
 
-    /// A free place among the edges of a node, the lowest first.
+    /// Takes the lowest free place among the edges of a node.
     pub fn free_place(&mut self, from: NodeIndex) -> Option<EdgeIndex> {
         self.free.get_mut(&from)?.pop_first()
     }
 
-    /// Forgets a node with its edges, each by its place and where it leads. Gives the edges that led to it: their
-    /// places are free now.
+    /// Forgets a node and its edges: `leads_to` has the place and the target of each. Returns the edges that led to the
+    /// node; their places are free now.
     pub fn remove(
         &mut self,
         node: NodeIndex,
@@ -75,34 +75,34 @@ impl EdgeBook {
     }
 }
 
-/// So far apart are two nodes of which one was put last: that many may come between them.
+/// The distance of a node that is put first or last from its neighbour, so that many nodes can come between them.
 const APART: i64 = 1 << 32;
-/// A node that is put before another comes so far behind the one that was there, so that many can follow.
+/// A node that is put before another comes this far after the previous node, so that many can follow it.
 const NEAR: i64 = 1 << 12;
 
-/// The order of nodes: each comes before those that it leads to, but where an edge leads back. A node has a place, a
-/// number as workers are told it; when one is put somewhere else, the others keep theirs.
+/// The order of nodes: each comes before those that it leads to, except where an edge leads back. A node has a place, a
+/// number that workers get as well. When a node is put somewhere else, all other nodes keep their places.
 #[derive(Default)]
 pub(crate) struct Ranks {
-    /// 0 for nodes that are not there.
+    /// The place of each node, by its index; 0 for a node that never had one.
     of: Vec<i64>,
     at: BTreeMap<i64, NodeIndex>,
 }
 
 impl Ranks {
-    /// A node comes before all others. Gives its place.
+    /// Puts a node before all other nodes. Returns it with its place.
     pub fn put_first(&mut self, node: NodeIndex) -> (NodeIndex, i64) {
         let place = self.at.first_key_value().map_or(-APART, |(first, _)| first - APART);
         self.put(node, place)
     }
 
-    /// A node comes behind all others. Gives its place.
+    /// Puts a node after all other nodes. Returns it with its place.
     pub fn put_last(&mut self, node: NodeIndex) -> (NodeIndex, i64) {
         let place = self.at.last_key_value().map_or(APART, |(last, _)| last + APART);
         self.put(node, place)
     }
 
-    /// A node comes just before another. Gives its place; nothing, if there is no room for it.
+    /// Puts a node just before another. Returns it with its place; none, if there is no room for it.
     pub fn put_before(&mut self, node: NodeIndex, next: NodeIndex) -> Option<(NodeIndex, i64)> {
         let end = self.place(next);
         let begin = self.at.range(..end).next_back().map_or(end - APART, |(before, _)| *before);
@@ -130,7 +130,7 @@ impl Ranks {
         self.of.get(node.0 as usize).copied().unwrap_or(0)
     }
 
-    /// Whether one comes before another.
+    /// Whether one node comes before another.
     pub fn is_before(&self, one: NodeIndex, other: NodeIndex) -> bool {
         self.place(one) < self.place(other)
     }
@@ -184,7 +184,7 @@ mod tests {
             assert!(ranks.is_before(newest, node) && ranks.is_before(node, last));
             newest = node;
         }
-        // Each time in half of the room: it ends soon.
+        // Each node takes half of the room, so the room ends soon.
         let full = (100_000..100_064).map(NodeIndex).find_map(|node| {
             let next = newest;
             newest = node;

@@ -6,14 +6,12 @@
 //! with 4096 bytes all packet heads would share a few cache sets (30 clocks a packet
 //! instead of 13).
 //!
-//! What the program knows of a buffer (its segment's place, the chain, offload
-//! requests) is in a [`Segment`] in private memory, never in the mapping, which may
-//! one day be shared with a peer.
+//! What the program knows of a buffer (its segment's place, the chain, offload requests) is in a [`Segment`] in private
+//! memory, never in the mapping, which may be shared with a peer.
 //!
-//! A packet is named by the [`PacketIndex`] of its first buffer. Workers take and
-//! return buffers through their own [`Buffers`], last in first out so that they are
-//! still in the cache; only when that runs dry or over does it exchange magazines of
-//! 256 with the pool, over lock-free queues.
+//! A packet is named by the [`PacketIndex`] of its first buffer. Each worker takes and returns buffers through its own
+//! [`Buffers`], last in first out, so that they are still in the cache. Only when that is empty or too full does it
+//! exchange magazines of 256 buffers with the pool, over lock-free queues.
 #![allow(unsafe_code)]
 
 use crossbeam_queue::ArrayQueue;
@@ -39,7 +37,7 @@ const _: () = assert!(STRIDE.is_multiple_of(64) && (STRIDE / 64) % 2 == 1);
 pub const MAX_SEGMENTS: usize = 36;
 /// Buffers exchanged with the pool at a time.
 const MAGAZINE: usize = 256;
-/// Whoever is given the pool's file cannot take its memory away.
+/// A peer that gets the pool's file cannot change its size, and so cannot take memory away.
 const SEALS: fs::SealFlags = fs::SealFlags::SHRINK.union(fs::SealFlags::GROW).union(fs::SealFlags::SEAL);
 /// Least and most buffers that a pool can have.
 pub const MIN_BUFFERS: u32 = 1024;
@@ -61,11 +59,10 @@ impl PacketIndex {
     }
 }
 
-/// What a device was asked to finish, or asks the next one to finish, for a packet: the
-/// virtio-net header's fields. Offsets count from the network header, the row's `l3`, so
-/// that they stay true when routers change, add or remove link headers: whoever hands such
-/// a packet on must have set `l3` there, as `ethernet-input` does (a packet that was only
-/// received has it at its link header).
+/// What is left for a device to finish in a packet: the virtio-net header's fields. Offsets count from the network
+/// header, the row's `l3`, so that they stay true when nodes change, add or remove link headers. So a node that passes
+/// such a packet on must have set `l3` there, as `ethernet-input` does. (A packet that was only received has its `l3`
+/// at the link header.)
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Offload {
     /// Where summing starts for a partial checksum, from the network header.
@@ -103,7 +100,7 @@ pub struct Segment {
     pub offset: u16,
     /// Bytes in this segment.
     pub length: u16,
-    /// Names the packet in the trace, when it is marked.
+    /// Names the packet in the trace, if it is traced.
     pub trace: u32,
     pub offload: Offload,
     /// Debug builds: whether the buffer is out of the pool.
@@ -119,9 +116,9 @@ impl Segment {
     }
 }
 
-/// The numbers below `count`, those that follow each other far apart. Buffers of two workers shall not lie side by
-/// side: a processor that sees buffers used in turn fetches those that would come next, out of the other worker's
-/// hands.
+/// The numbers below `count`, in an order that keeps successive ones far apart. Buffers of two workers must not lie
+/// side by side: a processor that sees buffers used in turn prefetches the next ones, and so takes cache lines away
+/// from the other worker.
 fn apart(count: u32) -> impl Iterator<Item = u32> {
     let bits = count.next_power_of_two().trailing_zeros();
     (0..1 << bits).map(move |n: u32| n.reverse_bits().unbounded_shr(u32::BITS - bits)).filter(move |n| *n < count)
@@ -160,7 +157,7 @@ impl Drop for Mapping {
 /// A set of buffers that workers share.
 pub struct Pool {
     data: Mapping,
-    /// What `data` maps.
+    /// The file that `data` maps.
     file: OwnedFd,
     segments: Mapping,
     capacity: u32,
@@ -243,8 +240,8 @@ impl Pool {
         Ok((Mapping::shared(&file, length)?, file, false))
     }
 
-    /// Bytes of a buffer from `offset` on, as they are now: whoever holds it may be writing. For reports of
-    /// packets that somebody is stuck with; the kernel copies them, so it is no access of ours.
+    /// Bytes of a buffer from `offset` on, as they are now: the worker that holds it may be writing to it. For reports
+    /// about packets in which a worker is stuck. The kernel copies the bytes, so this is no data race.
     pub fn peek(&self, index: PacketIndex, offset: usize, most: usize) -> Vec<u8> {
         let mut bytes = vec![0; most.min(STRIDE.saturating_sub(offset))];
         if index.0 >= self.capacity {
@@ -265,22 +262,22 @@ impl Pool {
         self.full.len() * MAGAZINE
     }
 
-    /// Where all buffers lie, side by side from number 0 on, [`STRIDE`] bytes each: for devices that are given them.
+    /// Where all buffers lie, side by side from number 0 on, [`STRIDE`] bytes each: for devices that get them all.
     pub fn memory(&self) -> (NonNull<u8>, usize) {
         (self.data.base, self.capacity as usize * STRIDE)
     }
 
-    /// What they lie in, for who is to have all of it. Nobody can make it shorter.
+    /// The file that all buffers lie in, for a peer that gets them all. Its size cannot be changed.
     pub fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
-    /// Takes buffers back that no worker has.
+    /// Takes back buffers that no worker has.
     pub(crate) fn give_back(&self, packets: &[PacketIndex]) {
         let mut returned = self.returned.lock().unwrap_or_else(PoisonError::into_inner);
         returned.total += packets.len() as u64;
         for &packet in packets {
-            // SAFETY: in bounds by `segment`; the device that had the buffer is closed, and nobody else knows of it.
+            // SAFETY: in bounds by `segment`; the device that had the buffer is closed, and nothing else refers to it.
             let segment = unsafe { &mut *self.segment(packet) };
             segment.set_next(None);
             segment.in_use = false;
@@ -292,7 +289,7 @@ impl Pool {
         }
     }
 
-    /// How many buffers came back that way, ever: workers count them as in use.
+    /// How many buffers ever came back that way: workers still count them as in use.
     pub fn returned(&self) -> u64 {
         self.returned.lock().unwrap_or_else(PoisonError::into_inner).total
     }
@@ -318,7 +315,7 @@ impl Pool {
 pub enum Reuse {
     /// The one freed last comes first: it is still in the cache.
     LastFreed,
-    /// All take turns: measurements of cold packets want that.
+    /// All take turns: for measurements of packets that are not in the cache.
     OldestFreed,
 }
 
@@ -337,7 +334,7 @@ pub struct Buffers {
     head: usize,
     tail: usize,
     reuse: Reuse,
-    /// More than this many free ones go back to the pool.
+    /// Free buffers beyond this number go back to the pool.
     limit: usize,
     /// Buffers given out and taken back, ever.
     pub allocated: u64,
@@ -398,7 +395,7 @@ impl Buffers {
         }
     }
 
-    /// Copies `out.len()` indices off the ring, which has as many.
+    /// Takes `out.len()` indices off the ring, which must have as many.
     #[inline]
     fn take_free(&mut self, out: &mut [PacketIndex]) {
         let start = match self.reuse {
@@ -428,7 +425,7 @@ impl Buffers {
         self.tail += packets.len();
     }
 
-    /// Fills `out` with fresh single buffers as far as there are any; says how many.
+    /// Fills `out` with fresh single buffers as far as there are any. Returns how many.
     #[inline]
     pub fn allocate(&mut self, out: &mut [PacketIndex]) -> usize {
         while self.cached() < out.len() {
@@ -491,7 +488,7 @@ impl Buffers {
     pub fn bytes(&self, packet: PacketIndex) -> &[u8; STRIDE] {
         #[cfg(debug_assertions)]
         assert!(self.segment(packet).in_use, "packet {packet:?} used after it was freed");
-        // SAFETY: in bounds by `data`; nobody else touches the buffer (contract above).
+        // SAFETY: in bounds by `data`; no other worker touches the buffer (contract above).
         unsafe { &*self.pool.data(packet).cast() }
     }
 
@@ -505,7 +502,7 @@ impl Buffers {
 
     #[inline]
     pub fn segment(&self, packet: PacketIndex) -> &Segment {
-        // SAFETY: in bounds by `segment`; nobody else touches it (contract above).
+        // SAFETY: in bounds by `segment`; no other worker touches it (contract above).
         unsafe { &*self.pool.segment(packet) }
     }
 
@@ -528,8 +525,7 @@ impl Buffers {
     /// The packet heads of a vector for the kernels of [`wire::batch`].
     ///
     /// # Panics
-    /// When an offset leaves fewer than 64 bytes before or after it: a node wrote
-    /// nonsense into the metadata.
+    /// When an offset leaves fewer than 64 bytes before or after it: then a node wrote nonsense into the metadata.
     #[inline]
     pub fn frames<'a>(&'a mut self, packets: &'a [PacketIndex], offsets: &'a [u16]) -> Frames<'a> {
         const FIRST: u16 = 64;
@@ -552,7 +548,8 @@ impl Buffers {
 
 impl Drop for Buffers {
     fn drop(&mut self) {
-        // What is in the cache returns; what is in packets is lost with their owner.
+        // Whole magazines of the cache return. A rest of fewer buffers, and buffers in packets, are lost with their
+        // owner.
         self.limit = 0;
         while self.cached() >= MAGAZINE {
             self.spill_one();

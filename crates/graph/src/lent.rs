@@ -1,7 +1,7 @@
-//! Buffers that a device has: the kernel writes what arrives to them, or reads what is to be sent.
+//! Buffers that a device has: the kernel writes packets that arrive to them, or reads packets to send from them.
 //!
-//! Whoever lends buffers keeps count of which, so that a device can only give back what it was given, and that
-//! nothing is lost with a device that goes.
+//! The lender records which buffers are lent. So a device can only give back what it was given, and no buffer is lost
+//! with a device that goes away.
 
 use crate::{PacketIndex, Pool};
 use std::sync::Arc;
@@ -20,19 +20,19 @@ impl Lent {
         Lent { pool: pool.clone(), held: vec![0; words].into(), count: 0 }
     }
 
-    /// How many it has.
+    /// How many buffers the device has.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// The device gets a buffer. It has to be the caller's, who does not touch it any more.
+    /// Lends a buffer to the device. The caller must own it, and must not touch it any more.
     #[inline]
     pub fn lend(&mut self, packet: PacketIndex) {
         self.held[packet.0 as usize / 64] |= 1 << (packet.0 % 64);
         self.count += 1;
     }
 
-    /// The device gives a buffer back, which it knows by its number; none: it has no such buffer.
+    /// Takes a buffer back from the device, by its number. None: the device has no such buffer.
     #[inline]
     pub fn regain(&mut self, number: u32) -> Option<PacketIndex> {
         let word = self.held.get_mut(number as usize / 64)?;
@@ -47,7 +47,7 @@ impl Lent {
 }
 
 impl Drop for Lent {
-    /// What the device still has goes back to the pool. To be dropped once the device is closed.
+    /// Returns what the device still has to the pool. This must be dropped only once the device is closed.
     fn drop(&mut self) {
         let mut left = Vec::with_capacity(self.count);
         for (at, mut word) in self.held.iter().copied().enumerate() {

@@ -1,9 +1,8 @@
 //! What a node is.
 //!
-//! Nodes come in three kinds. A [`Source`] brings packets in. A [`Map`] gives each
-//! packet one next edge: the default. An [`Expand`] may also take packets, hold them,
-//! and emit more than it got. A node does its one job and writes edges; the dispatcher
-//! moves, counts, traces and frees.
+//! Nodes come in three kinds. A [`Source`] brings packets in. A [`Map`] gives each packet one next edge: the default.
+//! An [`Expand`] may also take packets, hold them, and emit more than it got. A node does its one job and writes edges;
+//! the dispatcher moves, counts, traces and frees packets.
 
 use crate::buffer::{Buffers, PacketIndex};
 use crate::capture::{Capture, Point};
@@ -43,15 +42,15 @@ impl std::fmt::Display for Severity {
 pub enum EdgeSpec {
     /// To a node, by name; it may be registered later.
     Next(&'static str),
-    /// The packet is lost here, counted under this reason. Last, what it means to an operator: the edge's
-    /// documentation.
+    /// The packet is lost here, and counted under this reason. The last field says what that means to an operator: the
+    /// edge's doc comment.
     Drop(&'static str, Severity, &'static str),
-    /// The packet has done its work here (a reply that was learned), counted under this name: no drop.
+    /// The packet has done its work here (such as a reply that was learned). It is counted under this name, and is no
+    /// drop.
     End(&'static str, &'static str),
 }
 
-/// An event that a node counts besides its drops: its name, and last what it means to an
-/// operator.
+/// An event that a node counts besides its drops: its name, its severity, and what it means to an operator.
 #[derive(Debug, Clone, Copy)]
 pub struct CounterSpec(pub &'static str, pub Severity, pub &'static str);
 
@@ -63,12 +62,12 @@ pub struct NodeSpec {
     pub trace: TraceFormat,
 }
 
-/// Declares a node's edges: an enum whose values are written into
-/// [`Vector::set_edge`], and `EDGES`, what each means. The comment above an edge that ends
-/// packets is for operators: what came, what was wrong with it, who says so (RFC and section).
+/// Declares a node's edges: an enum whose values are written into [`Vector::set_edge`], and `EDGES`, what each means.
+/// The comment above an edge that ends packets is for operators: what arrived, what was wrong with it, and which RFC
+/// and section says so.
 ///
-/// Packets are lost by `drop` ([`Severity::Error`]: somebody should act), `warn` ([`Severity::Warning`]: worth a
-/// look, if it goes on) and `note` ([`Severity::Info`]: as it should be). By `end` they have done their work.
+/// `drop` ([`Severity::Error`]: the operator should act), `warn` ([`Severity::Warning`]: worth a look, if it goes on)
+/// and `note` ([`Severity::Info`]: as it should be) lose packets. On an `end` edge packets have done their work.
 ///
 /// ```
 /// quiver_graph::edges! {
@@ -130,8 +129,8 @@ impl Context<'_> {
         self.counters.errors.add(self.thread, self.counter_base + counter, 0, n);
     }
 
-    /// Drops a packet whose buffer carries on: from now on it is the answer to it, a packet that this router made. The
-    /// row is the packet's as it came; the edge is one of the node's that drop.
+    /// Counts a packet as dropped while its buffer is kept: the buffer now holds the answer, a packet that this router
+    /// made. `row` is that of the original packet; `reason` is one of the node's edges that drop.
     pub fn drop_original(&mut self, row: &Row, reason: EdgeIndex) {
         let Some(&Target::Drop(error)) = self.edges.get(usize::from(reason)) else {
             debug_assert!(false, "edge {reason} drops nothing");
@@ -165,8 +164,8 @@ pub trait Source: Any + Send {
     fn poll(&mut self, cx: &mut Context<'_>, out: &mut Vector);
     /// What to wait for before polling again makes sense. Asked only when its worker is about to sleep.
     fn wake(&self) -> Wake<'_>;
-    /// Whether polls bring nothing before what [`Source::wake`] names has happened. A worker all of whose
-    /// sources wait sleeps at once; else when polls came back empty for a while.
+    /// Whether polls bring nothing until what [`Source::wake`] names has happened. A worker whose sources all wait
+    /// sleeps at once; any other worker sleeps after a while of idle polls.
     fn waits(&self) -> bool {
         false
     }
@@ -174,7 +173,7 @@ pub trait Source: Any + Send {
     fn held(&self) -> usize {
         0
     }
-    /// Gives back what it holds; its interface goes away.
+    /// Gives back what it holds, because its interface goes away.
     fn drain(&mut self, _buffers: &mut Buffers) {}
 }
 
@@ -189,8 +188,8 @@ pub trait Map: Any + Send {
 
 /// A node that may take packets ([`edge::TAKEN`]), hold them and emit others.
 pub trait Expand: Any + Send {
-    /// Called with an empty vector when control has touched the node's state, and when a timer of its is
-    /// due ([`Expansion::arm`]), which is then in [`Expansion::fired`].
+    /// Also called with an empty vector: when control has changed the node's state, and when a timer of the node is due
+    /// ([`Expansion::arm`]). [`Expansion::fired`] then has the timer's token.
     fn process(&mut self, cx: &mut Expansion<'_, '_>, vector: &mut Vector);
     /// Packets that it holds between rounds.
     fn held(&self) -> usize {
@@ -213,7 +212,7 @@ pub struct Expansion<'a, 'b> {
     pub fired: &'a mut Vec<u64>,
 }
 
-/// A timer of a node, which may be gone when it is due.
+/// A timer of a node. The node may be gone when the timer is due.
 pub(crate) struct Timer {
     pub node: NodeIndex,
     pub generation: u32,
@@ -221,7 +220,7 @@ pub(crate) struct Timer {
 }
 
 impl Expansion<'_, '_> {
-    /// Sends on a packet that was taken: from this vector or long ago.
+    /// Passes on a packet that the node has taken, from this vector or long ago.
     pub fn emit(&mut self, row: Row, to: EdgeIndex) {
         debug_assert!(to != edge::TAKEN);
         if self.output.last().is_none_or(|vector| vector.len() == VECTOR_SIZE) {
@@ -233,8 +232,8 @@ impl Expansion<'_, '_> {
         self.output.last_mut().expect("pushed above").push(row, to);
     }
 
-    /// Has the node called, with `token` among [`Expansion::fired`], once it is `at` ticks. A timer cannot be
-    /// taken back: a node knows by the token what it no longer waits for.
+    /// Has the node called at time `at` (ticks), with `token` among [`Expansion::fired`]. A timer cannot be cancelled:
+    /// by the token a node recognises what it no longer waits for.
     pub fn arm(&mut self, at: u64, token: u64) {
         let (node, generation) = self.node;
         self.timers.arm(at, Timer { node, generation, token });
@@ -246,13 +245,13 @@ impl Expansion<'_, '_> {
         self.emit(row, to);
     }
 
-    /// Ends a taken packet that has served its purpose (others carry on its bytes).
+    /// Ends a taken packet that has served its purpose (its bytes go on in other packets).
     pub fn consume(&mut self, packet: PacketIndex) {
         self.cx.ledger.consumed += 1;
         self.cx.buffers.free_chain(packet);
     }
 
-    /// Has the trace tell that a packet waits here, if it is traced. To be called before it is held.
+    /// Records in the trace that a packet waits here, if it is traced. To be called before the node holds it.
     #[inline]
     pub fn note_held(&mut self, row: &Row) {
         if row.flags & flag::TRACED != 0 {
@@ -261,8 +260,8 @@ impl Expansion<'_, '_> {
     }
 }
 
-/// Where a worker's packets have gone; `consumed` are those that did their work here, `taken` came from other workers,
-/// `handed` went to them. At the end of a round
+/// Where a worker's packets have gone. `consumed` packets did their work here, `taken` ones came from other workers,
+/// and `handed` ones went to other workers. At the end of a round
 /// `received + originated + taken = sent + dropped + consumed + handed + held`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ledger {

@@ -1,10 +1,10 @@
 //! The heap of the process, and what happens when memory ends
 //! ([decision 029](../../../docs/decisions/029-memory-ends.md)).
 //!
-//! Memory ends where the system sets a limit: `ulimit -v`, `LimitAS=` of systemd, strict overcommit. Rust's
-//! collections end the process then. So whoever makes something that grows with its input asks [`has_room`] or
-//! [`room_for`] before, and refuses. What is small, or must not fail, such as taking back what was begun, is not
-//! asked for: a reserve stands in for it. Only when that is used up, too, the process ends, and says so in a crash
+//! Memory ends where the system sets a limit: `ulimit -v`, `LimitAS=` of systemd, strict overcommit. Rust's collections
+//! then end the process. So code that makes something that grows with its input first asks [`has_room`] or
+//! [`room_for`], and refuses if there is none. Code that needs little, or that must not fail, such as undoing what was
+//! begun, does not ask: a reserve covers it. Only when the reserve is used up, too, does the process end, with a crash
 //! report ([`at_the_end`]).
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -12,23 +12,24 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
-/// Address space that stands in when memory ends. Nothing of it is touched: it costs no memory.
+/// Address space to give up when memory ends. It is never touched, so it costs no memory.
 const RESERVE: usize = 64 << 20;
-/// The same for the report on the end.
+/// The same, for the crash report.
 const LAST_RESERVE: usize = 16 << 20;
-/// What has to be free besides.
+/// What must stay free beyond what is asked for.
 const SLACK: usize = 16 << 20;
-/// Blocks from this size on are counted: a collection that grows takes one of twice the size, while it has the first.
+/// Blocks of this size and more are counted: a collection that grows takes a block of twice the size while it still has
+/// the old one.
 const LARGE: usize = 1 << 20;
-/// The system is asked every so many times.
+/// [`has_room`] asks the system once in this many calls.
 const ASKED_EVERY: u32 = 64;
-/// Seconds that the report on the end may take.
+/// Seconds that the crash report may take.
 const REPORT_SECONDS: u32 = 10;
 
 /// The allocator of the process: the system's, and a reserve.
 pub struct Heap;
 
-/// A piece of address space that is given up when there is no other; null while there is none.
+/// A piece of address space to give up when memory ends. `start` is null while there is none.
 struct Reserve {
     start: AtomicPtr<libc::c_void>,
     size: usize,
@@ -36,11 +37,11 @@ struct Reserve {
 
 static FIRST: Reserve = Reserve::new(RESERVE);
 static LAST: Reserve = Reserve::new(LAST_RESERVE);
-/// Whether there are reserves at all: a tool has none.
+/// Whether this process keeps reserves: a router does, a tool does not.
 static IS_KEPT: AtomicBool = AtomicBool::new(false);
-/// Large blocks by the power of two that their size reaches.
+/// How many large blocks there are, by the power of two that their size reaches.
 static BLOCKS: [AtomicUsize; usize::BITS as usize] = [const { AtomicUsize::new(0) }; usize::BITS as usize];
-/// What the last request for memory was that failed, in bytes.
+/// The last request for memory that failed, in bytes.
 static FAILED: AtomicUsize = AtomicUsize::new(0);
 static IS_SHORT: AtomicBool = AtomicBool::new(false);
 static ASKED: AtomicU32 = AtomicU32::new(0);
@@ -56,7 +57,7 @@ impl Reserve {
         !self.start.load(Relaxed).is_null()
     }
 
-    /// Takes it, where there is room; says whether it is there.
+    /// Takes it, if there is room. Returns whether it is there.
     fn take(&self) -> bool {
         if self.is_there() {
             return true;
@@ -72,7 +73,7 @@ impl Reserve {
         true
     }
 
-    /// Gives it up; says whether there was one.
+    /// Gives it up. Returns whether there was one.
     fn give_up(&self) -> bool {
         let start = self.start.swap(ptr::null_mut(), Relaxed);
         if start.is_null() {
@@ -83,7 +84,7 @@ impl Reserve {
     }
 }
 
-/// New memory that is promised, not used; null when the system has none.
+/// Maps new memory, which is not used yet. Null when the system has none.
 fn map(size: usize) -> *mut libc::c_void {
     let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping at an address of the system's choice touches nothing that is there.
@@ -92,11 +93,11 @@ fn map(size: usize) -> *mut libc::c_void {
 }
 
 fn unmap(start: *mut libc::c_void, size: usize) {
-    // SAFETY: `start` is from `map` of this size, nobody else knows it, and nothing was put there.
+    // SAFETY: `start` is from `map` of this size, nothing else refers to it, and nothing was stored there.
     unsafe { libc::munmap(start, size) };
 }
 
-/// By what power of two a block is counted.
+/// The power of two under which a block is counted.
 fn class(size: usize) -> usize {
     size.ilog2() as usize
 }
@@ -113,7 +114,7 @@ fn uncounted(size: usize) {
     }
 }
 
-/// When there is no memory: tries again without the reserve, if that is enough.
+/// When there is no memory: gives up the reserve and retries, if the reserve is large enough.
 #[cold]
 fn without_reserve(size: usize, again: impl Fn() -> *mut u8) -> *mut u8 {
     if size <= RESERVE && FIRST.give_up() {
@@ -127,7 +128,7 @@ fn without_reserve(size: usize, again: impl Fn() -> *mut u8) -> *mut u8 {
     ptr::null_mut()
 }
 
-// SAFETY: all memory is the system allocator's, which is asked with the caller's layout; what is done besides allocates
+// SAFETY: all memory comes from the system allocator, which gets the caller's layout; everything else here allocates
 // nothing and does not unwind.
 unsafe impl GlobalAlloc for Heap {
     #[inline]
@@ -160,7 +161,7 @@ unsafe impl GlobalAlloc for Heap {
 
     #[inline]
     unsafe fn realloc(&self, before: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller's block and layout are passed on; a block that could not grow is as it was.
+        // SAFETY: the caller's block and layout are passed on; a block that could not grow stays as it was.
         let new = || unsafe { System.realloc(before, layout, size) };
         let mut block = new();
         if block.is_null() {
@@ -181,22 +182,22 @@ unsafe impl GlobalAlloc for Heap {
     }
 }
 
-/// Has the process keep reserves from now on: for the start of a router. Where there is no room for them, it has none.
+/// Makes the process keep reserves from now on: a router calls it at its start. Without room for them it has none.
 pub fn keep_reserve() {
     IS_KEPT.store(true, Relaxed);
     FIRST.take();
     LAST.take();
 }
 
-/// Whether there is room to go on with something that grows a little with each step. It is cheap: the system is asked
-/// every 64th time only, and whenever there was none before.
+/// Whether there is room to go on with something that grows a little with each step. It is cheap: it asks the system
+/// only every 64th time, and whenever there was no room before.
 pub fn has_room() -> bool {
     let is_due = ASKED.fetch_add(1, Relaxed).is_multiple_of(ASKED_EVERY);
     !(is_due || IS_SHORT.load(Relaxed)) || room_for(0)
 }
 
-/// Whether there is room for so many bytes more, and for whatever is there to grow meanwhile: the largest block to
-/// twice its size. The reserve is not counted, and taken again where it was given up.
+/// Whether there is room for this many bytes more, and for collections to grow meanwhile: the largest block to twice
+/// its size. The reserve does not count as room; if it was given up, it is taken again first.
 pub fn room_for(bytes: usize) -> bool {
     let largest = (0..BLOCKS.len()).rev().find(|class| BLOCKS[*class].load(Relaxed) > 0);
     // Blocks of a class are smaller than twice its power of two.
@@ -216,28 +217,28 @@ fn is_free(size: usize) -> bool {
     true
 }
 
-/// Has `last_words` called when the process ends for want of memory, with the bytes that were wanted. It may allocate a
-/// few megabytes, and has ten seconds.
+/// Has `last_words` called when the process ends for want of memory, with the bytes that were requested. It may
+/// allocate a few megabytes, and has ten seconds.
 ///
 /// # Errors
-/// When the system does not take the handler.
+/// When the system does not accept the handler.
 pub fn at_the_end(last_words: fn(usize)) -> std::io::Result<()> {
     LAST_WORDS.get_or_init(|| last_words);
     // SAFETY: all zeros is a value of it: no flags, an empty mask, the default action.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = ended as extern "C" fn(libc::c_int) as libc::sighandler_t;
-    // SAFETY: `ended` lives as long as the process, and does nothing but where `abort` was called for want of memory:
-    // in code of Rust's that holds no lock of the allocator.
+    // SAFETY: `ended` lives as long as the process. It acts only after `abort` was called for want of memory: by code
+    // of Rust's that holds no lock of the allocator.
     match unsafe { libc::sigaction(libc::SIGABRT, &action, ptr::null_mut()) } {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),
     }
 }
 
-/// The process is being ended by itself; when this returns, it is over.
+/// Called when the process aborts itself; the process ends when this returns.
 extern "C" fn ended(_: libc::c_int) {
     let wanted = FAILED.swap(0, Relaxed);
-    // There may be too little memory for the report, too.
+    // The report may lack memory, too, and abort again.
     if HAS_ENDED.swap(true, Relaxed) {
         return;
     }

@@ -4,12 +4,12 @@ use crate::arithmetic::{Bits, FCS, FrameSize, PREAMBLE_AND_GAP, scaled, signific
 use serde::Serialize;
 use std::fmt;
 
-/// A number of bytes, and what is meant by it.
+/// A number of bytes, with or without the frame check sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
     /// The frame with its frame check sequence: RFC 2544's sizes, of which 64 is the least.
     WithFcs(u32),
-    /// What is in its buffer: T-Rex's sizes, and those of captures.
+    /// The bytes in its buffer: T-Rex's sizes, and those of captures.
     WithoutFcs(u32),
 }
 
@@ -21,7 +21,7 @@ impl Size {
         }
     }
 
-    /// The same number, meant the other way; none: no Ethernet frame is so short.
+    /// The same number, meant the other way. None: no Ethernet frame is so short.
     fn other(self) -> Option<Size> {
         let other = match self {
             Size::WithFcs(bytes) => Size::WithoutFcs(bytes),
@@ -56,17 +56,18 @@ pub struct FullLine {
     pub clocks_per_packet: Option<f64>,
     #[serde(flatten)]
     pub bits: Bits,
-    /// What comes out when preamble and gap are counted and the frame check sequence is not: a figure that is often
-    /// quoted, and that no line carries.
+    /// The result when preamble and gap are counted and the frame check sequence is not: a figure that is often quoted,
+    /// and that no line carries.
     pub packets_per_second_without_fcs: f64,
-    /// Of who means the size with frame check sequence where we take it without, and the other way round.
+    /// The result for the other meaning of the size: with frame check sequence where we take it without, or the
+    /// reverse.
     pub other_reading: Option<OtherReading>,
     #[serde(skip)]
     size: Size,
 }
 
 impl FullLine {
-    /// `hertz`: the processor's clock, when it is asked for.
+    /// `hertz`: the processor's clock, if clocks are to be shown.
     pub fn new(asked: Size, speed_bps: f64, hertz: Option<f64>) -> FullLine {
         let size = asked.frame();
         let packets_per_second = size.packets_per_second(speed_bps);
@@ -138,8 +139,8 @@ impl fmt::Display for FullLine {
     }
 }
 
-/// Generations of PCI Express: transfers a second and lane, and bits of payload in how many of a symbol (PCI Express
-/// Base Specification 2.0 and 3.0, 4.2).
+/// Generations of PCI Express: transfers a second on each lane, bits of payload in a symbol, and bits of the symbol
+/// (PCI Express Base Specification 2.0 and 3.0, 4.2).
 const GENERATIONS: [(f64, u32, u32); 5] =
     [(2.5e9, 8, 10), (5e9, 8, 10), (8e9, 128, 130), (16e9, 128, 130), (32e9, 128, 130)];
 
@@ -150,7 +151,7 @@ pub struct Slot {
     pub lanes: u32,
     /// Of each lane.
     pub transfers_per_second: f64,
-    /// Bits that mean something, and in how many that are sent.
+    /// Bits of payload in a symbol, and bits of the symbol.
     pub coding: (u32, u32),
     /// What is left for packets of the bus, which have headers of their own.
     pub usable_bps: f64,
@@ -172,8 +173,8 @@ impl Slot {
         Ok(Slot { generation, lanes, transfers_per_second, coding: (payload, symbol), usable_bps })
     }
 
-    /// `3x4`, generation and lanes, or `8x4` GT/s and lanes as data sheets have it, which is told apart by a `gt`:
-    /// `8gtx4`.
+    /// Reads `3x4`, generation and lanes, or `8gtx4`, GT/s and lanes. Data sheets write the latter `8x4`; the `gt`
+    /// distinguishes the two.
     ///
     /// # Errors
     /// When it is neither.
@@ -243,7 +244,7 @@ mod tests {
         assert!(line.to_string().contains("they are a frame of 68: 3551136 pps ('--buffer-size 64')"), "{line}");
         let line = FullLine::new(Size::WithoutFcs(1514), 2.5e9, None);
         assert!(line.to_string().contains("they are a frame of 1514: 203715 pps ('--size 1514')"), "{line}");
-        // With it, 60 bytes would be no frame.
+        // With the frame check sequence, 60 bytes would be no frame.
         assert!(FullLine::new(Size::WithoutFcs(60), 2.5e9, None).other_reading.is_none());
     }
 

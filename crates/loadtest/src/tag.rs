@@ -1,4 +1,4 @@
-//! How a packet is known again: its last bytes say whose it is, which it is, and when it was sent.
+//! The tag by which the receiver recognises a packet: its last bytes hold its stream, its number, and when it was sent.
 //!
 //! ```text
 //!  0        2        4        6        8        10               14
@@ -8,23 +8,23 @@
 //! +--------+--------+--------+--------+--------+-----------------+
 //! ```
 //!
-//! All little endian, so that counting on is an addition; time in units of 16 ticks of the sender's clock. The
-//! complement has the sum of all seven words, in one's complement, be all ones: that is zero, so the tag changes no
-//! checksum that covers it, wherever it stands (RFC 1071: the order of bytes does not matter to it), and what is no
-//! tag, or one whose bytes changed on the way, is told from one. Of a packet that comes in turn the last eight bytes
-//! are compared alone: no number comes again within a unit of time.
+//! All fields are little endian, so that the next number is an addition. The time is in units of 16 ticks of the
+//! sender's clock. The complement makes the one's complement sum of all seven words all ones, which is zero. So the tag
+//! changes no checksum that covers it, wherever it stands (RFC 1071: the order of bytes does not matter to that sum).
+//! The sum also distinguishes a tag from other bytes, and from a tag that was changed on the way. For a packet that
+//! arrives in order, only the last eight bytes are compared: no number occurs twice within a unit of time.
 //!
-//! Where a packet has no room for it, the small tag stands instead: 16 bits of the sequence number and their
-//! complement; the stream is then in the IPv4 header's identification or the IPv6 header's flow label, and there is
-//! no time.
+//! A packet that has no room for the tag has the small tag instead: 16 bits of the sequence number and their
+//! complement. The stream is then in the IPv4 header's identification or the IPv6 header's flow label, and there is no
+//! time.
 
-/// Bytes of the tag, and of the small one.
+/// Bytes of the tag, and of the small tag.
 pub const LENGTH: usize = 14;
 pub const SMALL: usize = 4;
 /// Ticks of a unit of time, as a power of two.
 pub const TIME_SHIFT: u32 = 4;
 const MAGIC: u64 = 0x5156;
-/// Ahead of the stream's number in a flow label.
+/// The bits of a flow label before the stream's number.
 pub const FLOW_LABEL: u32 = 0x5_0000;
 
 /// Ticks in the tag's units.
@@ -33,7 +33,7 @@ pub fn stamp(ticks: u64) -> u32 {
     (ticks >> TIME_SHIFT) as u32
 }
 
-/// The last eight bytes of a tag: by them a packet is known for the one that comes next.
+/// The last eight bytes of a tag: they identify a packet as the next one in order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Mark(u64);
 
@@ -57,19 +57,19 @@ impl Mark {
         self.0 as u16
     }
 
-    /// Of the next packet, sent at the same time.
+    /// The mark of the next packet, sent at the same time.
     #[inline(always)]
     pub fn next(self) -> Mark {
         Mark(self.0 & !NUMBER | (self.0 + (1 << 16)) & NUMBER)
     }
 
-    /// So many further on, unless the numbers go round on the way.
+    /// The mark `n` packets further on. None: the lower half of the number wraps around on the way.
     #[inline(always)]
     pub fn ahead(self, n: u64) -> Option<Mark> {
         ((self.0 & NUMBER) >> 16 < 0x1_0000 - n).then(|| self.plus(n))
     }
 
-    /// The same, of who knows that they do not.
+    /// The same, for a caller that knows that the number does not wrap around.
     #[inline(always)]
     pub fn plus(self, n: u64) -> Mark {
         Mark(self.0 + (n << 16))
@@ -82,10 +82,10 @@ impl Mark {
     }
 }
 
-/// The words of one packet's tag, from which those of the next follow: their sum has one more.
+/// The words of one packet's tag, from which those of the next follow: its number is one more, its complement one less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Words {
-    /// The first eight bytes, of which two are the first of the mark.
+    /// The first eight bytes. The last two of them are the first two of the mark, too.
     head: u64,
     mark: Mark,
 }
@@ -98,7 +98,7 @@ impl Words {
         Words { head: words | complement(words, mark) << 32, mark }
     }
 
-    /// Of the next packet, sent at the same time.
+    /// The words of the next packet, sent at the same time.
     #[inline(always)]
     pub fn next(self) -> Words {
         match self.has_ahead(1) {
@@ -107,13 +107,13 @@ impl Words {
         }
     }
 
-    /// Whether so many further on no half of a word has to be carried into another.
+    /// Whether nothing has to be carried from one word into another, up to `n` packets further on.
     #[inline(always)]
     pub fn has_ahead(self, n: u64) -> bool {
         self.mark.ahead(n).is_some() && self.head >> 32 & 0xffff >= n
     }
 
-    /// So many further on, of who knows that nothing is carried.
+    /// The words `n` packets further on, for a caller that knows that nothing is carried.
     #[inline(always)]
     pub fn plus(self, n: u64) -> Words {
         Words { head: self.head.wrapping_sub(n << 32), mark: self.mark.plus(n) }
@@ -133,10 +133,10 @@ impl Words {
     }
 }
 
-/// What the word is that has all of them sum up to all ones.
+/// The word that makes all of them sum up to all ones.
 #[inline(always)]
 fn complement(head: u64, Mark(mark): Mark) -> u64 {
-    // The stream is in both.
+    // The stream is in both arguments, and counts once.
     let sum = (head & 0xffff_ffff) + (mark >> 32) + (mark & 0xffff_ffff);
     let sum = (sum >> 32) + (sum & 0xffff_ffff);
     let sum = (sum >> 16) + (sum & 0xffff);
@@ -152,7 +152,7 @@ pub struct Tag {
     pub stamp: u32,
 }
 
-/// Reads a tag; none: it is none, or bytes of it have changed.
+/// Reads a tag. None: the bytes are no tag, or some of them have changed.
 #[inline(always)]
 pub fn read(at: &[u8; LENGTH]) -> Option<Tag> {
     let head = u64::from_le_bytes(*at.first_chunk().expect("it is longer"));
@@ -169,7 +169,7 @@ pub fn small(sequence: u32) -> [u8; SMALL] {
     (low << 16 | low ^ 0xffff).to_be_bytes()
 }
 
-/// The low half of the sequence number that a small tag has, if it is one.
+/// The lower half of the sequence number in a small tag. None: the bytes are no small tag.
 #[inline(always)]
 pub fn read_small(at: &[u8; SMALL]) -> Option<u16> {
     let word = u32::from_be_bytes(*at);

@@ -1,9 +1,9 @@
-//! Between sessions and the router: sessions read lines and write out replies on threads of
-//! their own; the control thread, which owns the router, only carries out.
+//! The link between sessions and the router. Sessions read lines and write replies on threads of their own. The control
+//! thread, which owns the router, only carries out requests.
 //!
-//! One command that changes the router is carried out at a time, whole, in the order in which they came. While one
-//! that takes long is done in pieces ([`router::pace`]), requests that only look are answered between the pieces, and
-//! see what is done so far; all others wait for its end.
+//! Commands that change the router are carried out one at a time, whole, in the order of their arrival. A command that
+//! takes long is done in pieces ([`router::pace`]). Requests that only look are answered between the pieces, and see
+//! what is done so far; all other requests wait for its end.
 
 use crate::crash;
 use crate::watchdog::Watchdog;
@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// What a session wants of the control thread.
+/// What a session asks of the control thread.
 pub enum Request {
-    /// A command, read already.
+    /// A command, which is parsed already.
     Run { name: String, args: Args, answer: Sender<Result<Box<dyn Reply>, CommandError>> },
     /// The names of a type, for completion.
     Values { kind: String, answer: Sender<Vec<String>> },
@@ -33,12 +33,12 @@ pub fn listings(requests: Sender<Request>) -> Listings {
     Listings::by(move |look| requests.send(Request::Look(look)).is_ok())
 }
 
-/// What the CLI's threads hold of the router. They read lines and write out replies by
-/// themselves; the control thread only carries out.
+/// What the threads of sessions hold of the router: with it they parse lines, and ask the control thread to carry them
+/// out.
 pub struct ControlClient {
     pub commands: Arc<CommandSet<Router>>,
     pub requests: Sender<Request>,
-    /// What commands may reach of the file system.
+    /// The part of the file system that commands may reach.
     pub files: Files,
     /// How interactive sessions begin.
     pub manners: SessionDefaults,
@@ -91,8 +91,9 @@ impl Executor for ControlClient {
 }
 
 impl Request {
-    /// Whether it leaves the router as it is, so that it can be answered while another is carried out. Of a
-    /// configuration that is half changed nobody has any use, least of all who keeps it: that waits for its end.
+    /// Whether it leaves the router as it is, so that it can be answered while another request is carried out. The
+    /// command `show running-config` waits: a half-changed configuration is of no use, least of all to an operator who
+    /// saves it.
     fn only_looks(&self) -> bool {
         match self {
             Request::Run { name, .. } if name == "show running-config" => false,
@@ -101,7 +102,7 @@ impl Request {
         }
     }
 
-    /// Does what a session wants. It may have gone meanwhile.
+    /// Does what a session asks for. The session may be gone by now.
     fn carry_out(self, router: &mut Router, commands: &CommandSet<Router>, crashes: &Path) {
         match self {
             Request::Run { name, args, answer } => {
@@ -116,19 +117,19 @@ impl Request {
     }
 }
 
-/// The control thread's side: what was asked and is not answered yet, and who watches over the thread.
+/// The control thread's side: requests that are not answered yet, and the watchdog.
 pub struct Requests {
     incoming: Receiver<Request>,
     commands: Arc<CommandSet<Router>>,
     /// Where crash reports go.
     crashes: PathBuf,
-    /// What changes the router and came while something else was done in pieces, in its order. A session waits for its
-    /// answer, so there are no more than sessions.
+    /// Requests that change the router and arrived while another was done in pieces, in their order. Each session waits
+    /// for its answer, so there are no more of them than sessions.
     put_off: VecDeque<Request>,
     watchdog: Option<Watchdog>,
 }
 
-/// The control thread has them, and the pieces of what it does.
+/// The requests, shared by the control thread's loop and the pieces of what it does.
 #[derive(Clone)]
 pub struct SharedRequests(Arc<Mutex<Requests>>);
 
@@ -143,18 +144,18 @@ impl SharedRequests {
         SharedRequests(Arc::new(Mutex::new(requests)))
     }
 
-    /// Only the control thread takes it.
+    /// Only the control thread takes this lock.
     fn lock(&self) -> MutexGuard<'_, Requests> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has requests that only look answered while others take long.
+    /// Has requests that only look answered while another request takes long.
     pub fn serve_between_pieces(&self, router: &mut Router) {
         let requests = self.clone();
         router.pace.set_between(move |router| requests.lock().look(router));
     }
 
-    /// Lets the watchdog do what is due. Gives when to come back.
+    /// Lets the watchdog do what is due. Returns when to call this again.
     pub fn watch(&self, router: &Router) -> Option<Instant> {
         let mut requests = self.lock();
         let watchdog = requests.watchdog.as_mut()?;
@@ -162,19 +163,19 @@ impl SharedRequests {
         Some(watchdog.due())
     }
 
-    /// Where requests come in, to wait there for one.
+    /// The channel where requests arrive, to wait for one.
     pub fn incoming(&self) -> Receiver<Request> {
         self.lock().incoming.clone()
     }
 
-    /// Takes what was put off, if anything.
+    /// Takes the first request that was put off, if there is one.
     pub fn put_off(&self) -> Option<Request> {
         self.lock().put_off.pop_front()
     }
 
     /// Carries a request out.
     pub fn carry_out(&self, request: Request, router: &mut Router) {
-        // Its pieces lock the requests.
+        // The lock is released first, because the request's pieces take it, too.
         let (commands, crashes) = {
             let requests = self.lock();
             (requests.commands.clone(), requests.crashes.clone())
@@ -190,12 +191,12 @@ impl SharedRequests {
 }
 
 impl Requests {
-    /// Between two pieces: tells the watchdog that the thread lives, and answers who only looks.
+    /// Between two pieces: lets the watchdog see that the thread lives, and answers requests that only look.
     fn look(&mut self, router: &mut Router) {
         if let Some(watchdog) = &mut self.watchdog {
             watchdog.tick(&router.graph, Instant::now());
         }
-        // As many as there are now: who asks again at once must not hold up the work for ever.
+        // Only as many as there are now: a session that asks again at once must not hold up the work for ever.
         for _ in 0..self.incoming.len() {
             let Ok(request) = self.incoming.try_recv() else { return };
             match request.only_looks() {

@@ -1,5 +1,5 @@
-//! Who watches over the control thread: a small thread that looks now and then at what that does ([`ControlStatus`]),
-//! and names in the log what does not come back. Workers are watched by the control thread in turn
+//! Watches over the control thread: a small thread checks now and then what the control thread does
+//! ([`ControlStatus`]), and logs work that does not end. The control thread in turn watches the workers
 //! (`inspect::stall_watch`).
 
 use router::pace::{ControlStatus, Doing};
@@ -7,14 +7,14 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-/// Between two looks.
+/// The time between two checks.
 const LOOK: Duration = Duration::from_secs(1);
-/// Nobody was answered for so long: that is named.
+/// When no request was answered for this long, that is logged.
 const STUCK: Duration = Duration::from_secs(2);
-/// Something takes so long, in pieces: that is named, too.
+/// When work in pieces takes this long, that is logged, too.
 const LONG: Duration = Duration::from_secs(10);
 
-/// Begins to watch. It ends with the process, or when nobody has the status any more.
+/// Begins to watch. The thread ends with the process, or when the status is dropped.
 ///
 /// # Errors
 /// When the system refuses a thread.
@@ -36,30 +36,30 @@ fn watch(status: &Weak<ControlStatus>) {
     }
 }
 
-/// What is to be said.
+/// What is to be logged.
 #[derive(Debug, PartialEq, Eq)]
 enum Finding {
     Stuck(String),
     Note(String),
 }
 
-/// What was said already: each thing is said once.
+/// What was logged already: each thing is logged once.
 #[derive(Default)]
 struct Watcher {
-    /// The work that was named as stuck, and the piece that did not end.
+    /// The work that was logged as stuck, and the piece that did not end.
     stuck: Option<(Instant, Instant)>,
-    /// The work that was named as long.
+    /// The work that was logged as long.
     long: Option<Instant>,
 }
 
 impl Watcher {
     fn look(&mut self, doing: Option<&Doing>, now: Instant) -> Option<Finding> {
-        // It came back.
+        // The long work has ended.
         self.long.take_if(|since| doing.is_none_or(|doing| doing.since != *since));
         let is_same = |(since, piece): &mut (Instant, Instant)| {
             doing.is_some_and(|doing| (doing.since, doing.piece_since) == (*since, *piece))
         };
-        // That piece has ended: others were answered, whatever is done since.
+        // The stuck piece has ended: requests were answered after it, whatever is being done now.
         if self.stuck.take_if(|stuck| !is_same(stuck)).is_some() {
             return Some(Finding::Note("control thread: it answers again".into()));
         }

@@ -37,7 +37,7 @@ use sync::{AtomicU64, Mutex, Ordering, fence};
 
 /// A reader that holds no references and is not waited for.
 const OFFLINE: u64 = 0;
-/// A slot that no reader owns. Told apart from OFFLINE so that it can be handed out.
+/// A slot that no reader owns. It is distinct from OFFLINE so that it can be handed out.
 const UNUSED: u64 = u64::MAX;
 
 /// One reader's announcement, on a cache line of its own: its owner writes it every
@@ -92,13 +92,13 @@ impl Domain {
     /// before this call. The caller must have unpublished it already.
     pub fn retire(&self, action: impl FnOnce() + Send + 'static) {
         let mut queue = self.retired.lock().expect("no panic under this lock");
-        // The increment orders the caller's unpublishing store before the epoch that
-        // readers will announce: who announces `epoch` has seen the store.
+        // The increment orders the caller's unpublishing store before the epoch that readers will announce: a reader
+        // that announces `epoch` has seen the store.
         let epoch = self.epoch.fetch_add(1, Ordering::SeqCst) + 1;
         queue.push_back((epoch, Box::new(action)));
     }
 
-    /// Runs the retired actions whose time has come and says how many remain.
+    /// Runs the retired actions that are due. Returns how many remain.
     pub fn collect(&self) -> usize {
         self.collect_some(usize::MAX);
         self.pending()
@@ -121,9 +121,8 @@ impl Domain {
         most
     }
 
-    /// Collects, also what is retired by doing so, as long as there is something whose time has come. What is retired
-    /// may hold the domain, which then lives until somebody collects: whoever ends the last use of a domain does so
-    /// by this.
+    /// Collects until nothing more is due, including what collecting itself retires. A retired object may hold the
+    /// domain, which then lives until that object is collected. So the last user of a domain must call this.
     pub fn collect_all(&self) {
         let mut before = usize::MAX;
         while before > 0 {
@@ -163,8 +162,7 @@ impl Domain {
 
     /// The newest epoch that every online reader has announced.
     fn horizon(&self) -> u64 {
-        // First the epoch: what was retired up to it, by whichever thread, is then ordered
-        // before the fence.
+        // The epoch is read first: what any thread retired up to it is then ordered before the fence.
         let mut horizon = self.epoch.load(Ordering::SeqCst);
         // Pairs with the fence in `Reader::round` of a reader that comes online: either
         // we see its slot, or it sees what was unpublished before this fence.
@@ -210,8 +208,7 @@ impl Reader {
         Round { domain: &self.domain }
     }
 
-    /// Holds nothing until the next round: sleepers go offline so that nobody waits
-    /// for them.
+    /// Holds nothing until the next round. A reader that sleeps goes offline, so that control does not wait for it.
     pub fn offline(&mut self) {
         self.domain.slots[self.slot].0.store(OFFLINE, Ordering::Release);
     }

@@ -20,9 +20,9 @@ pub(crate) enum Parting {
 /// What is said; whether anything was.
 type Farewell = fn(&mut Router, InterfaceIndex) -> bool;
 
-/// Who says something when. A group is left and an address given back where the router does not come back to them:
-/// MLD needs no word on a link that goes down with its port, and a lease outlives an interface that is down (RFC 2131
-/// 3.2).
+/// Which protocol says farewell, and when. MLD leaves a group, and DHCP gives back an address, only where the router
+/// does not come back to them: MLD sends nothing on a link that goes down with its port, and a lease outlives an
+/// interface that is down (RFC 2131 3.2).
 const PARTING: &[(&[Parting], Farewell)] = &[
     (&[Parting::Down, Parting::Deleted, Parting::Exit], Router::cease_advertising),
     (&[Parting::Exit], Router::leave_groups),

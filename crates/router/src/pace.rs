@@ -67,8 +67,8 @@ impl Pace {
 }
 
 impl Router {
-    /// Called by what takes long, where the router makes sense to somebody who only looks: when the piece has lasted
-    /// its time, others are answered.
+    /// Called by long work, at points where the router's state is consistent for a reader. When the piece has lasted
+    /// its time, other clients are answered.
     pub fn breathe(&mut self) {
         if self.pace.between.is_none() || self.pace.piece_began.elapsed() < self.pace.piece {
             return;

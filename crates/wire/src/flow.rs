@@ -1,39 +1,38 @@
-//! Which flow a frame belongs to, as a hash: the same for all frames of a flow, spread evenly over
-//! flows. What a NIC's receive-side scaling does, for those that have none, and past tunnels that
-//! it does not look into.
+//! The flow of a frame as a hash: the same for all frames of a flow, and spread evenly over flows. This is what a NIC's
+//! receive-side scaling does, for NICs that have none, and for tunnels that a NIC does not look into.
 //!
-//! A flow is told by protocol, addresses and ports; where there are no ports (fragments have them in
-//! the first only, RFC 7690 4), by the rest; of MPLS (RFC 3032) and VXLAN (RFC 7348) by what they
-//! carry; of anything else, by its stations and its type.
+//! Protocol, addresses and ports identify a flow. Where there are no ports (RFC 7690 4: only a first fragment has
+//! them), protocol and addresses do. MPLS (RFC 3032) and VXLAN (RFC 7348) have the flow of what they carry. For
+//! anything else, the stations and the type identify the flow.
 
 use crate::ethernet::{self, EtherType};
 use crate::mpls::{ENTROPY_INDICATOR, Stack};
 use crate::vlan::{MAX_TAGS, TAG_LEN};
 
-/// Where VXLAN is sent to (RFC 7348 5).
+/// The destination port of VXLAN (RFC 7348 5).
 const VXLAN_PORT: u16 = 4789;
 const UDP_LEN: usize = 8;
 const VXLAN_LEN: usize = 8;
-/// Labels that are looked past.
+/// Most labels that are skipped.
 const MAX_LABELS: usize = 16;
-/// Extension headers of IPv6 that are looked past (RFC 8200 4).
+/// Most extension headers of IPv6 that are skipped (RFC 8200 4).
 const MAX_EXTENSIONS: usize = 8;
 
-/// How flows are told apart.
+/// How flows are distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowHasher {
     seed: u64,
-    /// Both directions of a flow are one.
+    /// Both directions of a flow have the same hash.
     symmetric: bool,
 }
 
 impl FlowHasher {
-    /// One of many ways to spread flows, by its seed.
+    /// Each seed spreads flows in another way.
     pub const fn new(seed: u64, symmetric: bool) -> FlowHasher {
         FlowHasher { seed, symmetric }
     }
 
-    /// The hash of the flow of an Ethernet frame, of which the first bytes are enough. Any bytes have one.
+    /// The hash of the flow of an Ethernet frame. The first bytes of the frame are enough, and any bytes have a hash.
     #[inline]
     pub fn of_frame(&self, frame: &[u8]) -> u32 {
         let mut hash = self.seed;
@@ -43,8 +42,9 @@ impl FlowHasher {
         (hash >> 32) as u32
     }
 
-    /// The hash of the flow of what begins with a label stack: of the entropy label, if there is one, for whoever put
-    /// it there knew the flow (RFC 6790 4.3), else of the top label and what the stack carries.
+    /// The hash of the flow of a packet that begins with a label stack. It is the hash of the entropy label, if there
+    /// is one: the router that added that label knew the flow (RFC 6790 4.3). Otherwise it is the hash of the top label
+    /// and what the stack carries.
     #[inline]
     pub fn of_stack(&self, packet: &[u8]) -> u32 {
         let mut hash = self.seed;
@@ -62,7 +62,8 @@ impl FlowHasher {
         (hash >> 32) as u32
     }
 
-    /// Adds what tells a frame's flow. With `OUTER` it may be a tunnel's; VXLAN inside of VXLAN is not looked into.
+    /// Adds what identifies a frame's flow. With `OUTER` the frame may be a tunnel's; VXLAN inside VXLAN is not looked
+    /// into.
     #[inline(always)]
     fn frame<const OUTER: bool>(&self, hash: &mut u64, frame: &[u8]) {
         let Some((stations, rest)) = frame.split_first_chunk::<12>() else { return };
@@ -97,7 +98,7 @@ impl FlowHasher {
         add(hash, to);
     }
 
-    /// Adds what tells an IPv4 packet's flow; whether it is one.
+    /// Adds what identifies an IPv4 packet's flow. Returns whether it is an IPv4 packet.
     #[inline(always)]
     fn ip4<const OUTER: bool>(&self, hash: &mut u64, packet: &[u8]) -> bool {
         let Some(header) = packet.first_chunk::<20>() else { return false };
@@ -115,7 +116,7 @@ impl FlowHasher {
         true
     }
 
-    /// Adds what tells an IPv6 packet's flow; whether it is one.
+    /// Adds what identifies an IPv6 packet's flow. Returns whether it is an IPv6 packet.
     fn ip6<const OUTER: bool>(&self, hash: &mut u64, packet: &[u8]) -> bool {
         let Some((header, mut rest)) = packet.split_first_chunk::<40>() else { return false };
         if header[0] >> 4 != 6 {
@@ -139,7 +140,7 @@ impl FlowHasher {
                     protocol = next;
                     rest = rest.get((usize::from(length) + 1) * 8..).unwrap_or_default();
                 }
-                // Fragments have what they carry in common, and no ports.
+                // Fragments of a packet share the protocol that they carry. Their ports are not used.
                 44 => {
                     protocol = next;
                     break;
@@ -154,7 +155,7 @@ impl FlowHasher {
         true
     }
 
-    /// Adds the addresses, the protocol and, when there are, the ports; or what a tunnel carries.
+    /// Adds the addresses, the protocol and the ports, if there are any; or what a tunnel carries.
     #[inline(always)]
     fn transport<const OUTER: bool>(&self, hash: &mut u64, addresses: u64, protocol: u8, behind: Option<&[u8]>) {
         // TCP, UDP, UDP-Lite, SCTP, DCCP
@@ -181,7 +182,7 @@ impl FlowHasher {
         add(hash, u64::from(from) << 32 | u64::from(to) << 16 | u64::from(protocol));
     }
 
-    /// Adds what tells the flow behind a stack of labels, or the labels; false: there are none.
+    /// Adds what identifies the flow behind a label stack, or else the labels. False: there is no whole stack.
     fn labelled(&self, hash: &mut u64, packet: &[u8]) -> bool {
         let (entries, _) = packet.as_chunks::<4>();
         let last = entries.iter().take(MAX_LABELS).position(|entry| entry[2] & 1 != 0);
@@ -205,7 +206,7 @@ fn word<const N: usize>(bytes: &[u8; N], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Mixes a value in: both halves of a product, in which every bit has come to many others.
+/// Mixes in a value, by both halves of a product in which every bit affects many others.
 #[inline(always)]
 fn add(hash: &mut u64, value: u64) {
     // An odd number whose bits are as good as random: the fractional part of the golden ratio.
@@ -250,7 +251,7 @@ mod tests {
         udp([192, 0, 2, 1], [192, 0, 2, 2], (outer_source, 4789), &payload)
     }
 
-    /// How many of so many flows fall to each of four.
+    /// How many of 4000 flows fall to each of four queues.
     fn shares(hasher: FlowHasher, frame: impl Fn(u32) -> Vec<u8>) -> [usize; 4] {
         let mut shares = [0; 4];
         (0..4000).for_each(|number| shares[(hasher.of_frame(&frame(number)) >> 30) as usize] += 1);
@@ -320,7 +321,7 @@ mod tests {
         };
         assert!(is_even(shares(|number| labelled(&[16], &flow(number)[14..])[14..].to_vec())));
         assert!(is_even(shares(|number| labelled(&[16, 7, number + 16], &[])[14..].to_vec())));
-        // Any bytes have one: a stack without end, an indicator with nothing behind it.
+        // Any bytes have a hash: a stack without end, an indicator with nothing behind it.
         for length in 0..12 {
             of(&[16, 7, 9], &[]);
             PLAIN.of_stack(&labelled(&[16, 7, 9], &[])[14..14 + length]);

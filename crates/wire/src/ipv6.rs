@@ -11,20 +11,20 @@ use crate::layout::{fixed, fixed_mut};
 
 /// Bytes of the header.
 pub const HEADER_LEN: usize = 40;
-/// Every link carries packets of so many bytes (RFC 8200 section 5).
+/// Every link carries packets of this many bytes (RFC 8200 section 5).
 pub const MIN_MTU: u16 = 1280;
 /// Bytes of a fragment header.
 pub const FRAGMENT_HEADER_LEN: usize = 8;
 /// Fragment offsets, and the lengths of extension headers, count in units of this many bytes.
 pub const UNIT: usize = 8;
-/// Extension headers that are walked before a packet is refused. Each kind is to occur once, destination options
-/// twice (RFC 8200 section 4.1): who has more wants to keep routers busy.
+/// Extension headers that are walked before a packet is refused. Each kind is to occur once, destination options twice
+/// (RFC 8200 section 4.1): a packet with more is meant to keep routers busy.
 pub const MOST_EXTENSIONS: usize = 8;
 
 const VERSION: u32 = 6;
 const FLOW_LABEL: u32 = 0x000f_ffff;
 
-/// Extension headers, as the next header field names them, and what is none.
+/// Values of the next header field that name extension headers, and the one that names nothing.
 pub mod next_header {
     use crate::ipv4::Protocol;
 
@@ -82,7 +82,7 @@ pub struct Header<T>(T);
 impl<T: AsRef<[u8]>> Header<T> {
     /// Checks that header and payload lie within `bytes`, which may go on with padding.
     ///
-    /// A payload length of 0 is none: jumbograms (RFC 2675) exist on no link that this program knows.
+    /// A payload length of 0 means no payload: no link that this program knows carries jumbograms (RFC 2675).
     #[inline]
     pub fn new_checked(bytes: T) -> Result<Self, ParseError> {
         let available = bytes.as_ref().len();
@@ -290,7 +290,8 @@ impl Fragment {
         };
     }
 
-    /// All of the packet in one fragment (RFC 6946): it is treated by itself, beside others of its identification.
+    /// Whether this one fragment is the whole packet (RFC 6946). It is then processed by itself, apart from other
+    /// fragments of the same identification.
     pub fn is_atomic(&self) -> bool {
         self.offset == 0 && !self.more
     }
@@ -300,34 +301,34 @@ impl Fragment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FragmentHeader {
     pub at: usize,
-    /// Where the byte is that names it: the next header field before it; `None`: the IPv6 header's own.
+    /// Where the next header field is that names it. `None`: it is the IPv6 header's own field.
     pub named_at: Option<usize>,
     pub fragment: Fragment,
 }
 
-/// What stands behind the header up to the payload. Offsets count from the end of the IPv6 header.
+/// The extension headers from the IPv6 header to the payload. Offsets count from the end of the IPv6 header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chain {
-    /// The payload's protocol; in a fragment that is not the first, of the whole packet's.
+    /// The payload's protocol. In a fragment that is not the first, the fragment header names it; it may be an
+    /// extension header.
     pub protocol: Protocol,
     /// Where the payload begins.
     pub payload: usize,
-    /// Where the byte is that names the protocol: the next header field before the payload; `None`: the IPv6 header's
-    /// own.
+    /// Where the next header field is that names the protocol. `None`: it is the IPv6 header's own field.
     pub named_at: Option<usize>,
     /// Hop-by-hop options begin at 0 when there are any.
     pub has_hop_by_hop: bool,
-    /// Where a routing header with segments left begins, and how many are.
+    /// Where a routing header with segments left begins, and how many are left.
     pub routing: Option<(usize, u8)>,
     pub fragment: Option<FragmentHeader>,
 }
 
-/// Why extension headers cannot be walked; where they fail, counted from the end of the IPv6 header.
+/// Why extension headers cannot be walked, and where, counted from the end of the IPv6 header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainError {
     /// A header goes beyond the packet.
     Truncated { at: usize },
-    /// A header goes beyond a first fragment, which is to hold them all (RFC 8200 section 4.5, RFC 7112).
+    /// A header goes beyond a first fragment, which must hold them all (RFC 8200 section 4.5, RFC 7112).
     BeyondFirstFragment { at: usize },
     /// More than [`MOST_EXTENSIONS`].
     TooMany { at: usize },
@@ -356,9 +357,9 @@ impl fmt::Display for ChainError {
 impl std::error::Error for ChainError {}
 
 impl Chain {
-    /// Walks from the first next header on over `bytes`, what follows the IPv6 header.
+    /// Walks `bytes`, which follow the IPv6 header; its next header field is `first`.
     ///
-    /// Behind a fragment header of a fragment that is not the first there is payload, whatever the header names.
+    /// In a fragment that is not the first, payload follows the fragment header, whatever that header names.
     ///
     /// # Errors
     /// See [`ChainError`]. Authentication headers are walked (RFC 4302); what ESP hides is payload.
@@ -409,13 +410,13 @@ impl Chain {
         }
     }
 
-    /// Whether the packet is a part of one: an atomic fragment is all of it.
+    /// Whether this is only a part of a packet: an atomic fragment is all of it.
     pub fn is_fragment(&self) -> bool {
         self.fragment.is_some_and(|header| !header.fragment.is_atomic())
     }
 
-    /// Where that part of a fragment ends which each of them has for itself: its fragment header begins here. Of other
-    /// packets, where the payload begins.
+    /// Where the headers end that each fragment of a packet has: the fragment header begins here. In other packets,
+    /// where the payload begins.
     pub fn own_end(&self) -> usize {
         self.fragment.filter(|_| self.is_fragment()).map_or(self.payload, |header| header.at)
     }
@@ -436,10 +437,10 @@ fn is_extension(protocol: Protocol) -> bool {
     )
 }
 
-/// The extension header of a kind with which `bytes` begin; `None`: it goes beyond them.
+/// The extension header of type `kind` with which `bytes` begin. `None`: it goes beyond them.
 ///
-/// The second byte counts 8 bytes each behind the first 8 (RFC 8200 section 4), but of an authentication header 4
-/// bytes each behind the first 8 (RFC 4302 section 2.2); a fragment header has always 8.
+/// The second byte counts units of 8 bytes after the first 8 bytes (RFC 8200 section 4). In an authentication header it
+/// counts units of 4 bytes after the first 8 (RFC 4302 section 2.2). A fragment header always has 8 bytes.
 pub fn extension_header(kind: Protocol, bytes: &[u8]) -> Option<&[u8]> {
     let length = match kind {
         next_header::FRAGMENT => FRAGMENT_HEADER_LEN,
@@ -449,16 +450,16 @@ pub fn extension_header(kind: Protocol, bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(..length)
 }
 
-/// What is to become of a packet because of its options (RFC 8200 section 4.2).
+/// What to do with a packet because of its options (RFC 8200 section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionVerdict {
-    /// Go on. Whether the router alert option is there (RFC 2711), and its value.
+    /// Go on. `router_alert`: the value of the router alert option (RFC 2711), if it is there.
     GoOn { router_alert: Option<u16> },
     /// Discard silently.
     Discard,
-    /// Discard and tell the sender, "parameter problem", code 2, with a pointer to the option at this offset.
+    /// Discard, and notify the sender with a 'parameter problem', code 2, that points to the option at this offset.
     Tell { at: usize },
-    /// The same, unless the destination is a group.
+    /// The same, but do not notify when the destination is a group.
     TellUnlessGroup { at: usize },
     /// An option goes beyond its header.
     Malformed { at: usize },
@@ -466,7 +467,7 @@ pub enum OptionVerdict {
 
 /// Looks at hop-by-hop or destination options: `bytes` are the whole extension header.
 ///
-/// No option is known here but padding and the router alert: of others the upper two bits say what is to be done.
+/// Only padding and the router alert are known here. The upper two bits of any other option say what to do.
 pub fn options(bytes: &[u8]) -> OptionVerdict {
     const PAD1: u8 = 0;
     const PADN: u8 = 1;
@@ -512,7 +513,7 @@ pub enum Scope {
     Global,
 }
 
-/// The scope of an address, of a group or of one station.
+/// The scope of an address, whether of a group or of a single station.
 pub fn scope(address: Ipv6Address) -> Scope {
     let [first, second, ..] = address.octets();
     if first == 0xff {
@@ -637,7 +638,7 @@ mod tests {
         assert_eq!(walk(next_header::DESTINATION, &late), ChainError::HopByHopLate { named_at: 0 });
         let twice = [[44, 0, 0, 1, 0, 0, 0, 1], [17, 0, 0, 1, 0, 0, 0, 1]].concat();
         assert_eq!(walk(next_header::FRAGMENT, &twice), ChainError::FragmentTwice { named_at: 0 });
-        // A first fragment, and an atomic one, that end within the options behind.
+        // A first fragment, and an atomic one, that end within the options after the fragment header.
         let first = [60, 0, 0, 1, 0, 0, 0, 1, 17, 0, 1, 4];
         assert_eq!(walk(next_header::FRAGMENT, &first), ChainError::BeyondFirstFragment { at: 8 });
         let atomic = [60, 0, 0, 0, 0, 0, 0, 1, 17, 0, 1, 4];

@@ -1,10 +1,10 @@
-//! Checksums that the other end of a wire has left to hardware that is not there.
+//! Unfinished checksums: the sender left them to hardware, but no hardware computes them.
 //!
-//! A host leaves the checksum of TCP and UDP to its network card; a veth pair or a virtual machine's card leaves it
-//! to whoever needs it, and says so beside the frame. An XDP program does not get to see that. But such a frame can
-//! be told: its checksum is the pseudo header's sum (RFC 9293 section 3.1). A finished one is that, too, once in
-//! 65536 times: so the first that is found is checked as its receiver would. For those after it to compute it again
-//! changes nothing.
+//! A host leaves the checksum of TCP and UDP to its network card. A veth pair or a virtual machine's card does not
+//! compute it, and marks the frame as unfinished instead. An XDP program cannot see that mark. But the frame can be
+//! recognised: its checksum field holds the sum of the pseudo header (RFC 9293 section 3.1). A finished checksum has
+//! that value, too, once in 65536 frames. So the first frame found is verified as its receiver would verify it. Later
+//! frames need no verification: computing a checksum that is already right changes nothing.
 #![forbid(unsafe_code)]
 
 use super::inside;
@@ -13,19 +13,19 @@ use graph::buffer::Offload;
 use wire::checksum;
 use wire::ethernet::EtherType;
 
-/// Frames of a queue that are looked at from the beginning.
+/// Frames at the start of a queue, of which each is checked.
 const FIRST: u32 = 4096;
-/// Of those after, so many polls go by between two of which one is looked at.
+/// After those, how many polls go by between two that check one frame each.
 const INTERVAL: u32 = 64;
 
-/// Which frames of a queue are looked at.
+/// Which frames of a queue are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Watch {
-    /// All, for so many more frames.
+    /// All, for this many more frames.
     All(u32),
-    /// The first of a poll, after so many more polls.
+    /// The first frame of a poll, after this many more polls.
     Some(u32),
-    /// All, for good: there was one that was not finished.
+    /// All, for good: one had an unfinished checksum.
     Finishing,
 }
 
@@ -34,7 +34,7 @@ impl Watch {
         Watch::All(FIRST)
     }
 
-    /// How many of the frames of a poll are to be looked at.
+    /// How many of a poll's frames to check.
     #[inline]
     pub fn due(&mut self, frames: usize) -> usize {
         match self {
@@ -56,19 +56,19 @@ impl Watch {
     }
 }
 
-/// A frame whose checksum is, or might be, not finished.
+/// A frame whose checksum is, or may be, unfinished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Begun {
     /// What is left to do.
     pub offload: Offload,
-    /// Where in the frame the datagram or segment starts, and how long it says that it is.
+    /// Where in the frame the datagram or segment starts, and its length as the headers give it.
     pub(super) start: usize,
     pub(super) length: usize,
     pub(super) pseudo: u16,
 }
 
 impl Begun {
-    /// Whether the checksum is right, over all of the frame.
+    /// Whether the checksum is right, summed over all of the frame.
     pub fn is_right<'a>(&self, frame: impl Iterator<Item = &'a [u8]>) -> bool {
         let all: Vec<u8> = frame.flatten().copied().collect();
         let Some(bytes) = all.get(self.start..).and_then(|rest| rest.get(..self.length)) else { return false };
@@ -76,7 +76,8 @@ impl Begun {
     }
 }
 
-/// What is left to do for a frame that starts so, if it is a checksum: its own, or that of a packet inside it.
+/// The checksum of a frame that starts with `head`, if it may be unfinished: the frame's own, or that of a packet
+/// inside a tunnel.
 pub fn begun(head: &[u8]) -> Option<Begun> {
     let l3 = link_header_length(head)?;
     let kind = EtherType(u16::from_be_bytes(*head.get(l3 - 2..)?.first_chunk()?));

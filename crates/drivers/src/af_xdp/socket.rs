@@ -1,8 +1,9 @@
-//! AF_XDP sockets: one for a queue of an interface. Those of one interface share the registration of our buffers.
+//! AF_XDP sockets: one for each queue of an interface. The sockets of one interface share one registration of our
+//! buffers.
 //!
-//! The kernel is told that all buffers of the pool are chunks of its memory (`XDP_UMEM_UNALIGNED_CHUNK_FLAG`, for their
-//! distance is no power of two). A chunk starts where a buffer does: the 256 bytes that the kernel leaves free are our
-//! headroom.
+//! All buffers of the pool are registered as chunks of one memory area (with `XDP_UMEM_UNALIGNED_CHUNK_FLAG`, because
+//! their distance is no power of two). A chunk starts where a buffer does, so the 256 bytes that the kernel leaves free
+//! are our headroom.
 #![allow(unsafe_code)]
 
 use super::ring::{Consumer, Kind, Offsets, Producer};
@@ -18,15 +19,15 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What the kernel leaves free ahead of a frame (`XDP_PACKET_HEADROOM`).
+/// Bytes that the kernel leaves free ahead of a frame (`XDP_PACKET_HEADROOM`).
 const KERNEL_HEADROOM: usize = 256;
 const _: () = assert!(KERNEL_HEADROOM == HEADROOM);
 /// Bytes of a buffer that the kernel may use.
 const CHUNK: usize = HEADROOM + DATA_SIZE;
-/// An address is where a chunk starts, and in its upper bits how far in the bytes are.
+/// An address says where a chunk starts; its upper bits say how far into the chunk the bytes start.
 const OFFSET_SHIFT: u32 = libc::XSK_UNALIGNED_BUF_OFFSET_SHIFT as u32;
 
-/// A driver takes its hands off our memory some time after a socket that it served is closed, and does not tell.
+/// A driver may use our memory for a while after a socket that it served is closed, and does not report when it stops.
 const GRACE: Duration = Duration::from_millis(200);
 
 /// The kernel's address of bytes in a buffer.
@@ -35,7 +36,7 @@ pub fn address(number: u32, offset: u16) -> u64 {
     (u64::from(number) * STRIDE as u64) | (u64::from(offset) << OFFSET_SHIFT)
 }
 
-/// The buffer of an address, and how far in the bytes are; none: no buffer starts there.
+/// The buffer of an address, and how far into it the bytes start. None: no buffer starts there.
 #[inline(always)]
 pub fn place(address: u64) -> Option<(u32, u16)> {
     let start = address & ((1 << OFFSET_SHIFT) - 1);
@@ -52,7 +53,7 @@ pub struct Binding {
     pub zero_copy: bool,
 }
 
-/// Kernel memory that has run dry, and other things that it counts (`struct xdp_statistics`).
+/// What the kernel counts for a socket: full and empty rings, and invalid frames (`struct xdp_statistics`).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Statistics {
     pub rx_dropped: u64,
@@ -66,17 +67,17 @@ pub struct Statistics {
 pub struct Socket {
     fd: OwnedFd,
     zero_copy: bool,
-    /// Whether a frame may lie in several buffers.
+    /// Whether a frame may span several buffers.
     pub multi_buffer: bool,
-    /// The device had no room for all that is in the transmit ring. Who receives by this socket is told by the bell,
-    /// for he may be asleep.
+    /// Set when the device had no room for all that is in the transmit ring. The worker that receives by this socket
+    /// retries; the bell wakes it, because it may be asleep.
     unsent: AtomicBool,
     bell: OwnedFd,
-    /// Readable when frames have come, or the bell was rung.
+    /// Readable when frames have arrived, or the bell was rung.
     waiter: OwnedFd,
-    /// Buffers that the kernel has, to receive and to send.
+    /// How many buffers the kernel has: first those to receive, then those to send.
     pub lent: [AtomicU32; 2],
-    /// What the kernel had of our buffers when their queue was given up: it has them until this is closed.
+    /// Buffers that the kernel still had when their queue was given up. It has them until this socket is closed.
     left: Mutex<Vec<Lent>>,
 }
 
@@ -94,11 +95,11 @@ fn failed(what: &str) -> impl Fn(io::Error) -> OpenError {
 }
 
 impl Socket {
-    /// A bound socket, and its rings of so many entries for what is received and what is sent. The first of an
-    /// interface registers the pool, the others share that.
+    /// A bound socket, and its rings of `receive` and `transmit` entries. The first socket of an interface registers
+    /// the pool; later ones share that registration.
     ///
     /// # Errors
-    /// What the kernel has against it.
+    /// When the kernel refuses the socket, its rings, its memory or its queue.
     pub fn open(
         binding: Binding,
         (receive, transmit): (u32, u32),
@@ -111,7 +112,7 @@ impl Socket {
         if fd < 0 {
             return Err(failed("opening an AF_XDP socket")(io::Error::last_os_error()));
         }
-        // SAFETY: just opened, and nobody else's.
+        // SAFETY: just opened, and nothing else owns it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         if first.is_none() {
             register(&fd, pool)?;
@@ -137,14 +138,14 @@ impl Socket {
             OpenError::system(format!("queue {}{taken}", binding.queue), error)
         })?;
         let socket = Socket::of(fd, binding.zero_copy, multi_buffer).map_err(failed("a descriptor to wait for"))?;
-        // Whoever drops both drops the rings first, which would keep the socket open.
+        // In this order a tuple that is dropped drops the rings first: they would keep the socket open.
         Ok((rings, socket))
     }
 
-    /// Has the kernel send what is in the transmit ring.
+    /// Makes the kernel send what is in the transmit ring.
     ///
     /// # Errors
-    /// Why it did not send all of it.
+    /// When the kernel did not send all of it.
     #[inline]
     pub fn kick_transmit(&self) -> Result<(), Errno> {
         // SAFETY: no memory is passed.
@@ -158,15 +159,15 @@ impl Socket {
         self.unsent.load(Ordering::Relaxed)
     }
 
-    /// The device had no room; whoever receives by this socket tries again.
+    /// Notes that the device had no room, and wakes the worker that receives by this socket, which retries.
     #[cold]
     pub fn set_unsent(&self) {
         self.unsent.store(true, Ordering::Relaxed);
-        // Full means that it has been rung.
+        // When the counter is full, the bell has been rung already.
         let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
     }
 
-    /// Tries again.
+    /// Retries to send what is in the transmit ring.
     #[cold]
     pub fn send_rest(&self) {
         let _ = rustix::io::read(&self.bell, &mut [0; 8]);
@@ -176,18 +177,17 @@ impl Socket {
         }
     }
 
-    /// Has the driver look at the fill ring, and with busy polling receive.
+    /// Makes the driver look at the fill ring and, with busy polling, receive.
     #[inline]
     pub fn kick_receive(&self) {
-        // SAFETY: no memory is passed. What is wrong with the device is seen elsewhere.
+        // SAFETY: no memory is passed. Faults of the device show elsewhere, so the result is ignored.
         unsafe {
             let (nothing, no_address) = (std::ptr::null_mut(), std::ptr::null_mut());
             libc::recvfrom(self.fd.as_raw_fd(), nothing, 0, libc::MSG_DONTWAIT, no_address, std::ptr::null_mut());
         }
     }
 
-    /// Has the driver poll the device when we ask it to, for at most so many microseconds and packets, and not by
-    /// itself.
+    /// Makes the driver poll the device only when we ask it to, for at most this many microseconds and packets.
     ///
     /// # Errors
     /// When the kernel is older than 5.11.
@@ -200,26 +200,26 @@ impl Socket {
         options.iter().try_for_each(|(name, value)| socket_option::set(&self.fd, libc::SOL_SOCKET, *name, value))
     }
 
-    /// What the kernel counted; zeros when it does not tell.
+    /// The kernel's counts; zeros when it does not report them.
     pub fn statistics(&self) -> Statistics {
         let told: [u64; 6] = socket_option::get(&self.fd, libc::SOL_XDP, libc::XDP_STATISTICS).unwrap_or_default();
         let [rx_dropped, rx_invalid, tx_invalid, rx_ring_full, fill_ring_empty, _] = told;
         Statistics { rx_dropped, rx_invalid, tx_invalid, rx_ring_full, fill_ring_empty }
     }
 
-    /// A queue is given up while the kernel has these buffers.
+    /// Keeps buffers that the kernel has while their queue is given up.
     pub fn leave(&self, lent: Lent) {
         self.left.lock().unwrap_or_else(PoisonError::into_inner).push(lent);
     }
 }
 
 impl Socket {
-    /// Of a bound socket; in tests, of a file with rings.
+    /// Wraps a bound socket; in tests, a file with rings.
     pub fn of(fd: OwnedFd, zero_copy: bool, multi_buffer: bool) -> io::Result<Socket> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let waiter = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&waiter, &bell, EventData::new_u64(0), EventFlags::IN)?;
-        // A file is always ready, and cannot be waited for.
+        // A regular file is always ready, and epoll refuses it.
         match epoll::add(&waiter, &fd, EventData::new_u64(1), EventFlags::IN) {
             Ok(()) | Err(Errno::PERM) => {}
             Err(error) => return Err(error.into()),
@@ -228,7 +228,7 @@ impl Socket {
         Ok(Socket { fd, zero_copy, multi_buffer, unsent, bell, waiter, lent, left: Mutex::default() })
     }
 
-    /// The socket itself, for the program that leads to it.
+    /// The socket itself, for the XDP program that sends frames to it.
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -248,7 +248,7 @@ impl Drop for Socket {
             let _ = epoll::delete(&self.waiter, &self.fd);
             drop(std::mem::replace(&mut self.fd, nowhere));
         }
-        // What is being sent may be read from where it lies without zero-copy, too (virtio-net).
+        // Even without zero-copy, a device may read frames that it sends from our buffers (virtio-net).
         let is_used = self.zero_copy || self.lent[1].load(Ordering::Relaxed) > 0;
         let left = self.left.get_mut().unwrap_or_else(PoisonError::into_inner);
         if is_used && left.iter().any(|lent| lent.count() > 0) {
@@ -261,7 +261,7 @@ fn last_error() -> Errno {
     Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
-/// Tells the kernel where our buffers are. It holds on to their memory, all of it.
+/// Registers our buffers with the kernel, which pins all of their memory.
 fn register(fd: &OwnedFd, pool: &Pool) -> Result<(), OpenError> {
     let (base, length) = pool.memory();
     let about = libc::xdp_umem_reg {
@@ -282,7 +282,7 @@ fn register(fd: &OwnedFd, pool: &Pool) -> Result<(), OpenError> {
     })
 }
 
-/// Binds to a queue, from which the kernel may not be done with taking away another socket that was closed just now.
+/// Binds to a queue. Retries while the kernel still detaches another socket of that queue, which was just closed.
 fn bind_soon(fd: &OwnedFd, binding: Binding, first: Option<&Socket>) -> io::Result<bool> {
     let end = Instant::now() + GRACE;
     loop {
@@ -295,9 +295,9 @@ fn bind_soon(fd: &OwnedFd, binding: Binding, first: Option<&Socket>) -> io::Resu
     }
 }
 
-/// Binds to a queue; says whether frames may lie in several buffers.
+/// Binds to a queue. Returns whether a frame may span several buffers.
 fn bind(fd: &OwnedFd, binding: Binding, first: Option<&Socket>) -> io::Result<bool> {
-    // Of one that shares memory the way is the first one's.
+    // A socket that shares memory copies, or does not, as the first one does.
     let way = match first {
         Some(_) => libc::XDP_SHARED_UMEM,
         None if binding.zero_copy => libc::XDP_ZEROCOPY | libc::XDP_USE_NEED_WAKEUP,
@@ -318,7 +318,7 @@ fn bind(fd: &OwnedFd, binding: Binding, first: Option<&Socket>) -> io::Result<bo
     };
     match first {
         Some(first) => bind(way).map(|()| first.multi_buffer),
-        // Kernels before 6.6 know no frames in several buffers, and some drivers cannot have them without copying.
+        // Kernels before 6.6 know no frames in several buffers, and some drivers support them only with copying.
         None => match bind(way | libc::XDP_USE_SG) {
             Ok(()) => Ok(true),
             Err(error) if [Some(libc::EINVAL), Some(libc::EOPNOTSUPP)].contains(&error.raw_os_error()) => {

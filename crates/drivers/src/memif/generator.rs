@@ -1,9 +1,9 @@
-//! The other side of a memif, for measurements: packets are made in the ring's own buffers, and what comes back is
-//! counted.
+//! The other side of a memif, for measurements: it makes packets in the ring's own buffers, and counts the packets that
+//! come back.
 //!
-//! It is a slave, whose buffers lie where it knows. It writes each packet anew, as any sender has to, and reads of what
-//! comes back the descriptor only: so whoever is measured has all the cost of memory that changes hands, and the
-//! generator little else.
+//! It is a slave, so it knows where its buffers lie. It writes each packet anew, as any sender has to. Of packets that
+//! come back it reads only the descriptors. So the side that is measured bears the cost of memory that moves between
+//! cores, and the generator itself costs little.
 #![allow(unsafe_code)]
 
 use super::keeper::{ConnectionHandle, Interface, Keeper};
@@ -16,13 +16,13 @@ use std::sync::Arc;
 /// Bytes at a frame's beginning that may differ from frame to frame.
 pub const HEAD: usize = 64;
 
-/// One ring each way, of the first queue of both.
+/// Uses one ring in each direction: the first queue of each.
 pub struct Generator {
     interface: Arc<Interface>,
     _care: ConnectionHandle,
     connection: Option<Arc<Connection>>,
     seen: u32,
-    /// The slots that are written and read next.
+    /// The slots to write and to read next.
     next: u16,
     coming: u16,
 }
@@ -41,7 +41,7 @@ impl Generator {
     /// When the options contradict each other.
     ///
     /// # Panics
-    /// When they are a master's.
+    /// When the options are a master's.
     pub fn new(keeper: &Keeper, options: Options) -> Result<Generator, OpenError> {
         assert_eq!(options.role, Role::Slave);
         options.check()?;
@@ -50,7 +50,7 @@ impl Generator {
         Ok(Generator { interface, _care: care, connection: None, seen: 0, next: 0, coming: 0 })
     }
 
-    /// Whether there is somebody; after it was not so, rings are begun anew.
+    /// Whether a master is connected. With each new connection the rings start from the beginning.
     pub fn is_connected(&mut self) -> bool {
         if self.interface.slot.generation() != self.seen {
             (self.seen, self.connection) = self.interface.slot.connection();
@@ -62,8 +62,8 @@ impl Generator {
         self.connection.is_some()
     }
 
-    /// Makes as many copies of a frame as there is room for, `most` at most; the beginning of each may be changed.
-    /// How many.
+    /// Writes as many copies of a frame as there is room for, `most` at most. `change` may change the beginning of
+    /// each. Returns how many were written.
     pub fn send(&mut self, most: u16, frame: &[u8], mut change: impl FnMut(&mut [u8; HEAD])) -> u16 {
         let Some(connection) = self.connection.as_deref() else { return 0 };
         let (memory, Some(way)) = (&connection.memory, connection.transmit.first()) else { return 0 };
@@ -78,8 +78,8 @@ impl Generator {
             change(&mut line);
             let offset = own.offset + u32::from(slot & (way.ring.size() - 1)) * own.size;
             let Some(to) = memory.buffer(own.region, offset, frame.len()) else { break };
-            // SAFETY: so many bytes are there, as just found, and nobody here has a reference to them; what is read
-            // is as long.
+            // SAFETY: `buffer` has found that many bytes there, and no reference to them exists here; what is read is
+            // as long.
             unsafe {
                 if head.len() == HEAD {
                     to.as_ptr().cast::<[u8; HEAD]>().write_unaligned(line);
@@ -97,7 +97,7 @@ impl Generator {
         done
     }
 
-    /// Counts what came back, and gives its buffers to be used again.
+    /// Counts the packets that came back, and returns their buffers to the ring.
     pub fn receive(&mut self) -> Came {
         let Some(way) = self.connection.as_deref().and_then(|it| it.receive.first()) else { return Came::default() };
         let Some(own) = way.own else { return Came::default() };

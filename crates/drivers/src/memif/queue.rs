@@ -1,7 +1,7 @@
-//! The queues that workers have: packets copied out of rings, and into them.
+//! The queues of workers: they copy packets out of rings, and into them.
 //!
-//! Packets are copied, so that a peer can change nothing that was looked at. A peer whose rings make no sense is
-//! given up: the connection is marked broken, and closed by who keeps it.
+//! Packets are copied, so that a peer cannot change bytes that were already checked. When a peer's rings make no sense,
+//! the worker marks the connection broken, and the keeper closes it.
 #![allow(unsafe_code)]
 
 use super::lending::{self, Loan};
@@ -19,19 +19,19 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Buffers that one packet of a peer's may be in.
+/// Most buffers that one packet of a peer may span.
 const MAX_PARTS: usize = 256;
 
 /// Which side we are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Listens, and uses the other's memory.
+    /// Listens, and uses the peer's memory.
     Master,
     /// Connects, and brings the memory.
     Slave,
 }
 
-/// The slave's buffers of a ring: one a slot, side by side.
+/// The slave's buffers for a ring: one for each slot, side by side.
 #[derive(Debug, Clone, Copy)]
 pub struct OwnBuffers {
     pub region: u16,
@@ -40,7 +40,7 @@ pub struct OwnBuffers {
 }
 
 impl OwnBuffers {
-    /// The empty buffer of a slot of a ring with that mask.
+    /// The empty buffer of a slot, whose number is below the ring's size.
     fn descriptor(&self, slot: u16) -> Descriptor {
         let offset = self.offset + u32::from(slot) * self.size;
         Descriptor { flags: 0, region: self.region, length: self.size, offset }
@@ -52,22 +52,23 @@ pub struct Way {
     pub ring: Ring,
     pub region: u16,
     pub offset: u32,
-    /// Ours to use, when we are the slave.
+    /// Our own buffers, when we are the slave.
     pub own: Option<OwnBuffers>,
-    /// In their place: those of the pool that the master has, until the connection ends.
+    /// In place of `own`: the buffers of the pool that the master has, until the connection ends.
     pub loan: Option<Mutex<Option<Loan>>>,
-    /// Wakes who receives by it.
+    /// Wakes the receiver of this ring.
     pub interrupt: OwnedFd,
-    /// Somebody sends by it at this moment.
+    /// A worker is sending by this ring.
     pub busy: AtomicBool,
-    /// Its receiver is to be woken.
+    /// The receiver of this ring is to be woken.
     pub kicked: AtomicBool,
-    /// How often that was so.
+    /// How often the keeper has woken it.
     pub kicks: AtomicU64,
 }
 
 impl Way {
-    /// Where the bytes of a packet in a slot are, which the descriptor says are so many.
+    /// Where the bytes of the packet in a slot are. None: the length in its descriptor does not fit the buffer or the
+    /// memory.
     #[inline(always)]
     fn source(&self, memory: &Memory, slot: u16, said: Descriptor) -> Option<NonNull<u8>> {
         let place = self.place(slot, said);
@@ -77,7 +78,7 @@ impl Way {
         memory.buffer(place.region, place.offset, said.length as usize)
     }
 
-    /// The buffer of a slot. Of our own buffers we know where they are.
+    /// The buffer of a slot. We know where our own buffers are, so their descriptors are not used.
     #[inline(always)]
     fn place(&self, slot: u16, said: Descriptor) -> Descriptor {
         match &self.own {
@@ -93,21 +94,23 @@ pub struct Connection {
     pub memory: Arc<Memory>,
     pub receive: Vec<Way>,
     pub transmit: Vec<Way>,
-    /// Has who keeps the connection wake peers, or look whether it is broken.
+    /// Makes the keeper of the connection wake the peer, or check whether the connection is broken.
     pub bell: Arc<Bell>,
     pub broken: AtomicBool,
-    /// Buffers of the pool that the master has.
+    /// How many buffers of the pool the master has.
     pub lent: AtomicU32,
 }
 
 impl Connection {
-    /// What the master has of the pool, whoever still has the connection: nobody lends it more.
+    /// Ends all loans, and returns what the master has of the pool. Workers that still have the connection cannot lend
+    /// it more.
     pub fn end_loans(&self) -> Vec<Loan> {
         let loans = self.receive.iter().chain(&self.transmit).filter_map(|way| way.loan.as_ref());
         loans.filter_map(|loan| lock(loan).take()).collect()
     }
 
-    /// Works with a ring whose slots hold the pool's buffers. Of those who do, nobody ever waits for another.
+    /// Works with a ring whose slots hold the pool's buffers. Workers never wait for each other here: only one at a
+    /// time uses a ring.
     fn with_loan<T>(
         &self,
         loan: &Mutex<Option<Loan>>,
@@ -124,7 +127,7 @@ impl Connection {
         outcome.map_err(|_| self.give_up()).ok()
     }
 
-    /// What is in the rings makes no sense.
+    /// Marks the connection broken: the contents of its rings make no sense.
     #[cold]
     fn give_up(&self) {
         if !self.broken.swap(true, Ordering::Relaxed) {
@@ -132,12 +135,12 @@ impl Connection {
         }
     }
 
-    /// Makes a slave's memory rings.
+    /// Initialises the rings in a slave's memory.
     pub fn begin(&self) {
         self.transmit.iter().chain(&self.receive).for_each(|way| way.ring.begin());
     }
 
-    /// Offers a slave's buffers, once the master is ready: DPDK's begins with making all rings empty.
+    /// Offers a slave's buffers, once the master is ready: DPDK's master begins by emptying all rings.
     pub fn offer_all(&self) {
         for way in self.receive.iter().filter(|way| way.loan.is_none()) {
             let size = way.ring.size();
@@ -169,7 +172,7 @@ impl Known {
         Known { slot, seen: 0, connection: None }
     }
 
-    /// Looks for another one; whether there was.
+    /// Adopts another connection, if there is one. Returns whether there was.
     #[inline(always)]
     fn refresh(&mut self) -> bool {
         let is_other = self.slot.generation() != self.seen;
@@ -201,7 +204,7 @@ impl MemifReceive {
         MemifReceive { known: Known::new(slot), number, next: 0, waiter, is_waiting: false }
     }
 
-    /// Packets that have come.
+    /// Filled slots that were not read yet.
     #[inline(always)]
     fn available(way: &Way, role: Role, next: u16) -> u16 {
         let end = if role == Role::Master { way.ring.head() } else { way.ring.tail() };
@@ -262,7 +265,7 @@ impl Receive for MemifReceive {
         let Some(connection) = &self.known.connection else { return true };
         let Some(way) = connection.receive.get(self.number) else { return true };
         way.ring.set_wakes(true);
-        // What the master is to have it gets by and by.
+        // The master gets its buffers by and by, so the worker keeps polling until it has all of them.
         let is_ready = |loan: &Mutex<Option<Loan>>| lock(loan).as_ref().is_none_or(Loan::is_full);
         if !connection.broken.load(Ordering::Relaxed) && !way.loan.as_ref().is_none_or(is_ready) {
             return false;
@@ -275,14 +278,16 @@ impl Receive for MemifReceive {
         if let Some(way) = self.known.connection.as_ref().and_then(|it| it.receive.get(self.number)) {
             way.ring.set_wakes(false);
         }
-        // It is told once of each time that the descriptors in it become readable.
+        // The descriptors in the waiter are edge-triggered: it reports each event once, so pending events are taken
+        // here.
         let mut events = [Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; 4];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let _ = epoll::wait(&*self.waiter, &mut events, Some(&now));
     }
 }
 
-/// Takes packets out of a ring, from a slot on, where so many are filled; says how many slots are done with.
+/// Takes packets out of a ring, from slot `next` on, where `there` slots are filled. Returns how many slots are done
+/// with.
 fn take(
     connection: &Connection,
     way: &Way,
@@ -299,8 +304,8 @@ fn take(
         counts.no_buffer += 1;
     }
     let first = out.len();
-    // Packets of one buffer, which most are. The other core has written all of it: everything is asked for before
-    // anything is waited for.
+    // Packets in one buffer, as most are. Another core has written all of this memory, so everything is prefetched
+    // before anything is read.
     way.ring.lines(next, got as u16).for_each(fetch);
     let mut places = [NonNull::<u8>::dangling(); VECTOR_SIZE];
     let mut used = 0;
@@ -317,14 +322,14 @@ fn take(
     }
     for ((from, packet), length) in places.iter().zip(&fresh).zip(&lengths).take(used) {
         let to = &mut buffers.bytes_mut(*packet)[HEADROOM..][..usize::from(*length)];
-        // SAFETY: so many bytes are at `from`, as `source` has found, and at `to`, which is ours alone.
+        // SAFETY: `source` has found that many bytes at `from`; `to` is as long, and ours alone.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr(), to.len()) };
     }
     let mut done = used as u16;
     let alike = Row { l2: HEADROOM as u16, l3: HEADROOM as u16, ..Row::default() };
     out.extend_alike(&fresh[..used], alike, 0);
     out.columns().length[first..].copy_from_slice(&lengths[..used]);
-    // What stopped it: a longer packet, or nonsense.
+    // A longer packet, or nonsense, has stopped the loop.
     if used < got && done < there {
         done += odd(connection, way, (next.wrapping_add(done), there - done), buffers, out, counts);
     }
@@ -332,7 +337,7 @@ fn take(
     done
 }
 
-/// Has a cache line brought here.
+/// Prefetches a cache line to read.
 #[inline(always)]
 fn fetch(place: NonNull<u8>) {
     #[cfg(target_arch = "x86_64")]
@@ -344,7 +349,7 @@ fn fetch(place: NonNull<u8>) {
     let _ = place;
 }
 
-/// The same, for what is written next.
+/// Prefetches a cache line to write.
 #[inline(always)]
 fn fetch_to_write(place: NonNull<u8>) {
     #[cfg(target_arch = "x86_64")]
@@ -356,7 +361,7 @@ fn fetch_to_write(place: NonNull<u8>) {
     let _ = place;
 }
 
-/// One packet that is not plain; the slots that are done with.
+/// Takes one packet that is not plain. Returns how many slots are done with.
 #[cold]
 fn odd(
     connection: &Connection,
@@ -366,17 +371,17 @@ fn odd(
     out: &mut Vector,
     counts: &mut ReceiveCounts,
 ) -> u16 {
-    // All descriptors are read, once, before anything is copied.
+    // Each descriptor is read once, and all of them before anything is copied.
     let mut parts = [(NonNull::<u8>::dangling(), 0usize); MAX_PARTS];
     let (mut total, mut count, mut is_sound) = (0usize, 0, true);
     loop {
         if count == there {
             if there >= way.ring.size() {
-                // No room is left in which it could end.
+                // All slots are full, and the packet does not end.
                 counts.malformed += 1;
                 connection.give_up();
             }
-            // The rest is on its way.
+            // The rest of the packet has not arrived yet.
             return 0;
         }
         let slot = next.wrapping_add(count);
@@ -416,7 +421,7 @@ fn odd(
             let (packet, begin) = (packets[at / DATA_SIZE], at % DATA_SIZE);
             let n = rest.min(DATA_SIZE - begin);
             let to = &mut buffers.bytes_mut(packet)[HEADROOM + begin..][..n];
-            // SAFETY: `rest` bytes are at `from`, as `source` has found; `to` is ours alone.
+            // SAFETY: `source` has found `rest` bytes at `from`; `to` is ours alone.
             unsafe {
                 std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr(), n);
                 from = from.add(n);
@@ -434,9 +439,9 @@ fn odd(
 pub struct MemifTransmit {
     known: Known,
     queues: usize,
-    /// The one that this sends by, of those that there are.
+    /// The queue that this one sends by, modulo the queues that there are.
     number: usize,
-    /// How many send.
+    /// How many workers send.
     workers: usize,
 }
 
@@ -458,7 +463,8 @@ impl Transmit for MemifTransmit {
         match &way.loan {
             None => put(connection, way, buffers, vector),
             Some(loan) => {
-                // What another worker may take back must not be what this one still looks at.
+                // Packets for a shared ring are copied: another worker may take back a buffer while this one still
+                // reads it.
                 let is_shared = self.workers > connection.transmit.len();
                 if connection.with_loan(loan, |loan| loan.send(way, buffers, vector, is_shared)).is_none() {
                     return vector.set_edges(REFUSED);
@@ -479,14 +485,14 @@ impl Transmit for MemifTransmit {
     }
 }
 
-/// How often a worker looks whether the other one is done.
+/// How often a worker checks whether another worker is done with a ring.
 const PATIENCE: u32 = 10_000;
 
-/// A worker's use of a ring, for a vector. With as many rings as workers nobody else ever wants it.
+/// A worker's use of a ring, for one vector. With as many rings as workers there is no contention for it.
 struct Turn<'a>(&'a AtomicBool);
 
 impl<'a> Turn<'a> {
-    /// None: another worker keeps it for longer than a vector takes.
+    /// None: another worker keeps the ring for longer than a vector takes.
     #[inline]
     fn of(busy: &'a AtomicBool) -> Option<Turn<'a>> {
         for _ in 0..PATIENCE {
@@ -514,7 +520,7 @@ fn put(connection: &Connection, way: &Way, buffers: &Buffers, vector: &mut Vecto
         connection.give_up();
         return vector.set_edges(REFUSED);
     }
-    // The master fills buffers that were offered, the slave free slots.
+    // The master fills buffers that the slave offered; the slave fills free slots.
     let (mut next, mut room) = match connection.role {
         Role::Master => (tail, filled),
         Role::Slave => (head, ring.size() - filled),
@@ -542,7 +548,8 @@ fn put(connection: &Connection, way: &Way, buffers: &Buffers, vector: &mut Vecto
     }
 }
 
-/// One packet into the slots from `next` on, of which `room` are free. Its edge, and the slots that it took.
+/// Puts one packet into the slots from `next` on, of which `room` are free. Returns its edge, and how many slots it
+/// took.
 #[inline]
 fn put_one(
     connection: &Connection,
@@ -564,13 +571,13 @@ fn put_one(
         return (REFUSED, 0);
     };
     let Some(from) = buffers.bytes(row.packet)[usize::from(row.l2)..].get(..length) else { return (REFUSED, 0) };
-    // SAFETY: so many bytes are at `to`, as just found; nobody here has a reference to them.
+    // SAFETY: `buffer` has found that many bytes at `to`; no reference to them exists here.
     unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_ptr(), length) };
     way.ring.put(next, Descriptor { flags: 0, length: length as u32, ..first });
     (edge::SENT, 1)
 }
 
-/// A packet that is in several buffers, or wants several of the peer's.
+/// Puts a packet that is in several buffers, or needs several of the peer's.
 #[cold]
 fn put_long(
     connection: &Connection,
@@ -590,7 +597,8 @@ fn put_long(
                     return (TOO_LONG, 0);
                 }
                 if used + 1 >= room {
-                    // Those behind may be shorter. What was written is not seen by anybody.
+                    // Later packets may be shorter, and fit. The peer does not see what was written here: the ring does
+                    // not advance.
                     return (FULL, 0);
                 }
                 way.ring.put(next.wrapping_add(used), Descriptor { flags: NEXT, length: filled as u32, ..place });

@@ -1,7 +1,7 @@
-//! A test that somebody steers while it runs: ports begin, change their rate, pause and stop one by one, and what
-//! they do is looked at second by second, as in T-Rex's console.
+//! A test that the operator steers while it runs: ports start, change their rate, pause and stop one by one. The
+//! operator sees second by second what they do, as in T-Rex's console.
 //!
-//! What is typed is read elsewhere; here are the operations. Each happens whole or is refused.
+//! Commands are parsed elsewhere; here are the operations. Each is carried out whole, or refused.
 
 mod view;
 
@@ -19,7 +19,7 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 use view::Look;
 
-/// A test that is steered.
+/// A test that the operator steers.
 pub struct Console {
     bench: Bench,
     ports: Vec<PortState>,
@@ -28,11 +28,12 @@ pub struct Console {
     view: View,
 }
 
-/// What a port does, and did.
+/// What a port does, and has done.
 #[derive(Default)]
 struct PortState {
     job: Option<Job>,
-    /// Of tests that are over, since counters were cleared; and whether of some it is not known what became of them.
+    /// Sums over finished tests since counters were cleared. `is_unknown`: of some packets it is not known whether they
+    /// were lost.
     lost: u64,
     not_sent: u64,
     is_unknown: bool,
@@ -43,9 +44,9 @@ struct PortState {
 /// A port's test that is over.
 struct Last {
     job: Job,
-    /// What is said of its streams.
+    /// A line for each of its streams.
     streams: Vec<String>,
-    /// Microseconds: of all packets, and the longest.
+    /// Delays in microseconds: the mean of all packets, and the longest.
     delay: Option<f64>,
     longest: Option<f64>,
 }
@@ -70,7 +71,7 @@ impl Last {
     }
 }
 
-/// What is said of a stream.
+/// The line that describes a stream.
 fn line(stream: &Running, counted: &Counted, lost: Option<u64>, state: &str) -> String {
     format!(
         "{:<6}{:<18}{:>14}{:>14}{:>14}{:>10}  {state}\n",
@@ -83,7 +84,7 @@ fn line(stream: &Running, counted: &Counted, lost: Option<u64>, state: &str) -> 
     )
 }
 
-/// What it was told to send.
+/// What a port was told to send.
 #[derive(Clone)]
 struct Job {
     profile: String,
@@ -98,7 +99,7 @@ pub struct Start {
     pub rate: Rate,
     /// The rate is that of all ports together.
     pub total: bool,
-    /// It ends by itself after so long, or after so many packets of each port.
+    /// The test ends by itself after this time, or after this many packets of each port.
     pub duration: Option<Duration>,
     pub packets: Option<u64>,
     /// Ports that send already are stopped first.
@@ -131,7 +132,7 @@ fn refused(why: String) -> TestError {
 }
 
 impl Console {
-    /// `drain`: a port is done when nothing has come of it for so long after it stopped.
+    /// `drain`: a port that has stopped is done when none of its packets has arrived for this long.
     pub fn new(mut bench: Bench, drain: Duration) -> Console {
         let ports = (0..bench.tester.ports().len()).map(|_| PortState::default()).collect();
         let look = Look::new(&mut bench);
@@ -140,17 +141,17 @@ impl Console {
         console
     }
 
-    /// How many there are.
+    /// How many ports there are.
     pub fn ports(&self) -> usize {
         self.ports.len()
     }
 
-    /// Those that send, or pause.
+    /// The ports that send or pause.
     pub fn busy(&self) -> Vec<usize> {
         (0..self.ports.len()).filter(|port| self.ports[*port].job.is_some()).collect()
     }
 
-    /// All that are told of are there.
+    /// Checks that all these ports exist.
     fn check(&self, ports: &[usize]) -> Result<(), TestError> {
         match ports.iter().find(|port| **port >= self.ports.len()) {
             Some(port) => Err(refused(format!("there is no port {port}: there are 0 to {}", self.ports.len() - 1))),
@@ -158,7 +159,7 @@ impl Console {
         }
     }
 
-    /// What they were told to send: all of them send, or pause.
+    /// What these ports were told to send. Each must send or pause.
     fn jobs(&self, ports: &[usize]) -> Result<Vec<Job>, TestError> {
         self.check(ports)?;
         let job = |port: &usize| {
@@ -168,10 +169,10 @@ impl Console {
         ports.iter().map(job).collect()
     }
 
-    /// Has ports send.
+    /// Makes ports send.
     ///
     /// # Errors
-    /// A port that is not there or sends already, and what the profile or the rate has that cannot be.
+    /// When a port does not exist, sends already or has no link, or the profile or the rate cannot be sent.
     pub fn start(&mut self, ports: &[usize], start: &Start) -> Result<String, TestError> {
         self.check(ports)?;
         let busy: Vec<usize> = ports.iter().copied().filter(|port| self.ports[*port].job.is_some()).collect();
@@ -183,7 +184,7 @@ impl Console {
         if let Some(port) = ports.iter().find(|port| !self.bench.tester.is_link_up(**port)) {
             return Err(refused(format!("the link of port {port} is down")));
         }
-        // What cannot be sent shall not stop what is sent.
+        // Plan first, so that a profile that cannot be sent does not stop ports that send.
         let plan = |rate| self.bench.tester.plan(&start.profile, ports, rate);
         let senders: Vec<usize> = plan(start.rate)?.iter().map(|order| order.port).collect();
         let rate = if start.total { start.rate.divided(senders.len() as f64) } else { start.rate };
@@ -208,10 +209,10 @@ impl Console {
         Ok(said)
     }
 
-    /// Has ports stop, and tells what came of it.
+    /// Stops ports, and returns their results.
     ///
     /// # Errors
-    /// A port that sends nothing, or a worker that does not answer.
+    /// When a port sends nothing, or a worker does not answer.
     pub fn stop(&mut self, ports: &[usize]) -> Result<String, TestError> {
         self.jobs(ports)?;
         let device = &mut self.bench.device;
@@ -235,10 +236,10 @@ impl Console {
         Ok(summary)
     }
 
-    /// Has ports wait, and go on again.
+    /// Pauses ports, or lets them go on.
     ///
     /// # Errors
-    /// A port that sends nothing.
+    /// When a port sends nothing.
     pub fn set_paused(&mut self, ports: &[usize], is_paused: bool) -> Result<String, TestError> {
         let jobs = self.jobs(ports)?;
         for (&port, job) in ports.iter().zip(jobs) {
@@ -250,10 +251,11 @@ impl Console {
         Ok(format!("{} {}", named(ports), if is_paused { "paused" } else { "goes on" }))
     }
 
-    /// Has ports go on at another rate.
+    /// Makes ports go on at another rate.
     ///
     /// # Errors
-    /// A port that sends nothing, a rate of a line that nobody knows, or one below nothing; then none is changed.
+    /// When a port sends nothing, a rate is a share of a line whose speed is not known, or it is below zero. Then no
+    /// port is changed.
     pub fn update(&mut self, ports: &[usize], change: Change) -> Result<String, TestError> {
         let jobs = self.jobs(ports)?;
         let mut rates = Vec::new();
@@ -293,7 +295,7 @@ impl Console {
         })
     }
 
-    /// Counts from nothing again.
+    /// Resets the counters.
     pub fn clear(&mut self) {
         self.look.clear(&self.bench);
         for state in &mut self.ports {
@@ -314,10 +316,10 @@ impl Console {
         answer.map(|reply| reply.text()).map_err(|error| refused(error.to_string()))
     }
 
-    /// Lets control do what is due, and ends what has come to its end; what there is to say of that.
+    /// Does the control work that is due, and stops ports that are done. Returns what to report of that.
     ///
     /// # Errors
-    /// When a device or a port goes away: what was sent then is told.
+    /// When a device or a port goes away. The results are still there for [`Console::stop`] to return.
     pub fn tick(&mut self) -> Result<Vec<String>, TestError> {
         let Bench { tester, device, .. } = &mut self.bench;
         tester.wait(Instant::now(), &mut || device.iter_mut().for_each(crate::device::quiver::QuiverDevice::tick));
@@ -342,7 +344,7 @@ impl Console {
         Ok(said)
     }
 
-    /// A port that sends, or pauses, until somebody does something about it.
+    /// A port that sends, or pauses, until the operator stops it.
     pub fn endless(&self) -> Option<usize> {
         let running = self.bench.tester.running();
         self.busy().into_iter().find(|port| {
@@ -353,28 +355,28 @@ impl Console {
         })
     }
 
-    /// Looks what was done since the last look.
+    /// Renews the view with what was done since the last look.
     pub fn look(&mut self) {
         self.view = self.look.view(&mut self.bench, &self.ports);
     }
 
-    /// Has what was seen last say what ports do by now, and what was counted; rates are those of then.
+    /// Brings the states and counts of the view up to date; its rates stay as they were.
     fn refresh(&mut self) {
         self.look.count(&self.bench, &self.ports, &mut self.view);
     }
 
-    /// What was seen last.
+    /// The view of the last look.
     pub fn view(&self) -> &View {
         &self.view
     }
 
-    /// What was seen last, with what was counted by now.
+    /// The view, with states and counts up to date.
     pub fn stats(&mut self) -> &View {
         self.refresh();
         &self.view
     }
 
-    /// The streams that are sent, and those of ports that are idle now, as they were when they stopped.
+    /// The streams that are being sent, and those of idle ports as they were when the ports stopped.
     pub fn streams(&self) -> String {
         let tester = &self.bench.tester;
         let mut text = format!(
@@ -403,7 +405,7 @@ fn named(ports: &[usize]) -> String {
     }
 }
 
-/// What came of ports that stopped, a line for each, and one for each stream with delays.
+/// The results of ports that stopped: a line for each, and one for each stream with delays.
 fn summary(outcome: &Outcome) -> String {
     let mut text = String::new();
     for port in Report::ports_of(&outcome.streams, |_| (String::new(), None), outcome.seconds) {

@@ -1,4 +1,5 @@
-//! This program's own router as the device under test: on a core of its own, with the load tester behind two memifs.
+//! This program's own router as the device under test: on a core of its own, connected to the load tester by two
+//! memifs.
 //!
 //! It has the networks and routes of the usual profiles: `docs/guide/load-tester.md` lists them.
 
@@ -19,14 +20,14 @@ use tables::fib4::Key;
 use tables::synthetic;
 use wire::{Family, Prefix4};
 
-/// Of tables: the same each time.
+/// The seed of route tables: the same each time.
 const SEED: u64 = 1;
-/// Most routes that it can be given beside its own.
+/// Most routes that it can get beside its own.
 pub const MOST_ROUTES: usize = 8_000_000;
-/// From 1.0.0.0 to 223.255.255.0.
+/// How many /24s there are from 1.0.0.0 to 223.255.255.0.
 const ALL_TWENTY_FOURS: usize = (224 - 1) << 16;
 
-/// What its interfaces are, and where packets go: even ports send from 16.0.0.0/8 to 48.0.0.0/8, odd ones back.
+/// Its interfaces and routes: even ports send from 16.0.0.0/8 to 48.0.0.0/8, odd ports back.
 pub const CONFIGURATION: &str = "\
 set interface state e0 up
 set interface state e1 up
@@ -55,11 +56,11 @@ pub struct QuiverDevice {
 }
 
 impl QuiverDevice {
-    /// Starts one, its workers on these cores; with as many queues as workers unless told. What is planted is wrong
-    /// with it.
+    /// Starts a router with its workers on these cores. `queues`: as many as workers, unless given. `plant`: a fault to
+    /// inject.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When the router cannot be made.
     pub fn start(cores: &[Option<u32>], queues: Option<u16>, plant: FaultInjection) -> Result<QuiverDevice, String> {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let started = STARTED.fetch_add(1, Ordering::Relaxed);
@@ -112,8 +113,8 @@ impl QuiverDevice {
         Ok(device)
     }
 
-    /// Gives it so many prefixes as the Internet has them, [`MOST_ROUTES`] at most, and a default route beside them,
-    /// all by port 1. Beyond four million the Internet's proportions cannot be kept: the rest are /24s.
+    /// Adds `count` prefixes in the Internet's proportions, [`MOST_ROUTES`] at most, and a default route. All lead to
+    /// port 1. Beyond four million, the proportions cannot be kept: the rest are /24s.
     ///
     /// # Errors
     /// When the router has no room for them.
@@ -122,12 +123,12 @@ impl QuiverDevice {
         let next_hop = IpAddr::from([100, 64, 2, 2]);
         let mut batch = Batch::new(Family::Ip4, TableIndex::DEFAULT);
         let paths = batch.paths(vec![Path::new(PathAction::Via { next_hop, interface: None })]);
-        // Not those behind port 0, nor the router's own.
+        // Leave out the networks behind port 0, and the router's own.
         let is_free = |key: &Key| !matches!(key.address() >> 24, 16 | 100);
         let mut keys = synthetic::internet(count.min(synthetic::MOST_INTERNET), SEED);
         keys.retain(is_free);
         let known: HashSet<Key> = keys.iter().copied().collect();
-        // Enough of them, whatever is left out.
+        // Enough of them, whichever are left out.
         let others = synthetic::twenty_fours((2 * count + (4 << 16)).min(ALL_TWENTY_FOURS), SEED).into_iter();
         let others = others.filter(|key| is_free(key) && !known.contains(key)).take(count.saturating_sub(keys.len()));
         for key in keys.into_iter().chain(others) {
@@ -138,7 +139,7 @@ impl QuiverDevice {
         self.router.change_routes(Source::Api, batch).map(drop).map_err(text)
     }
 
-    /// Whether its links are up, and it knows who is behind them: it asks for those that it does not.
+    /// Whether its links are up and its neighbours are resolved. It resolves those that it does not know.
     pub fn is_ready(&mut self) -> bool {
         self.router.check_links();
         let (mut known, mut down) = (true, false);
@@ -159,7 +160,7 @@ impl QuiverDevice {
         known && !down
     }
 
-    /// How it is run: its workers, its queues and how they are asked.
+    /// How it is run: its workers, its queues and their receive mode.
     pub fn mode(&self) -> String {
         let queues = || self.router.interfaces.iter().flat_map(|interface| &interface.receive_queues);
         let mut modes: Vec<&str> = queues().map(|queue| queue.mode.name()).collect();
@@ -175,7 +176,7 @@ impl QuiverDevice {
         )
     }
 
-    /// Lets its control do what is due.
+    /// Does the router's control work that is due.
     pub fn tick(&mut self) {
         let events = self.router.events().clone();
         while let Ok(event) = events.try_recv() {
@@ -185,7 +186,7 @@ impl QuiverDevice {
     }
 }
 
-/// Keeps the calling thread on a core, when one is given and the system does not refuse.
+/// Keeps the calling thread on a core, if one is given. A refusal of the system is only logged.
 pub(crate) fn pin(what: &str, core: Option<u32>) {
     if let Some(core) = core
         && let Err(error) = schedule::pin(core)

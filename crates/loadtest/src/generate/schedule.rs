@@ -1,7 +1,8 @@
 //! When packets are due.
 //!
-//! Each stream has a time of its next packet, in fractions of a tick, that moves on by its interval: so a rate is met
-//! for hours, whenever the schedule is asked. Packets of several streams come out in the order of their times.
+//! Each stream has the time of its next packet, in fractions of a tick, which advances by the stream's interval. So a
+//! rate is met for hours, however often the schedule is polled. Packets of several streams come out in the order of
+//! their times.
 
 use crate::profile::Mode;
 use graph::time;
@@ -11,22 +12,22 @@ use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bits behind the point of a tick. Six days fit before it at 2.6 GHz, and at 60 Mpps an interval is rounded by less
-/// than a millionth.
+/// Bits of a tick after the binary point. At 2.6 GHz ten days fit before it, and at 60 Mpps an interval is rounded by
+/// less than two millionths.
 const FRACTION: u32 = 13;
-/// What is due for longer is not sent any more, unless it is a few packets: after a pause the device under test shall
-/// not get a burst that nobody asked for.
+/// Packets that are late by more than this are not sent, unless they are few: after a pause the device under test must
+/// not get a burst that the profile does not have.
 const PATIENCE: Duration = Duration::from_micros(100);
 const FEW: u64 = 32;
-/// Of packets, at the maximum rate.
+/// The mean interval of packets at the maximum rate.
 const MEAN_INTERVAL: f64 = (1 << 18) as f64;
 /// Later than any packet.
 const NEVER: u64 = u64::MAX;
 
-/// How fast all streams of a port are, in turn to their rates.
+/// How fast all streams of a port are, relative to their rates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
-    /// So many times what the profile says; nothing: they pause.
+    /// This many times what the profile says; 0: they pause.
     Factor(f64),
     /// The maximum rate.
     Maximum,
@@ -35,17 +36,17 @@ pub enum Pace {
 /// One worker's share of a stream.
 #[derive(Debug, Clone)]
 pub struct Line {
-    /// Packets a second when nothing is multiplied.
+    /// Packets a second at a factor of 1.
     pub rate: f64,
     pub mode: Mode,
     /// Seconds to the first packet.
     pub isg: f64,
     pub share: usize,
     pub shares: usize,
-    /// Which stream begins when this one has ended, and whether it begins only when another has.
+    /// `next`: the stream that begins when this one has ended. `waits`: this one begins only when another has ended.
     pub next: Option<usize>,
     pub waits: bool,
-    /// Nanoseconds from each packet to the next, round and round, in place of the rate. The first worker has all of
+    /// Nanoseconds from each packet to the next, over and over, in place of the rate. The first worker sends all of
     /// them.
     pub gaps: Option<Arc<[u64]>>,
 }
@@ -54,10 +55,10 @@ struct Times {
     line: Line,
     interval: u64,
     gap: u64,
-    /// Packets until a burst ends, and bursts after it.
+    /// Packets left in this burst, and bursts left after it.
     left: u64,
     bursts: u64,
-    /// With gaps: ticks of a nanosecond now, and which gap comes next.
+    /// With gaps: fractions of a tick in a nanosecond at the present pace, and which gap comes next.
     scale: f64,
     gap_at: usize,
 }
@@ -65,13 +66,13 @@ struct Times {
 /// The times of a port's streams on one worker.
 pub struct Schedule {
     times: Vec<Times>,
-    /// The next packet of each stream that goes on: when, and whose.
+    /// The next packet of each stream that goes on: its time and its stream.
     next: BinaryHeap<Reverse<(u64, u16)>>,
     pace: Pace,
     /// When it began, in ticks.
     start: u64,
     patience: u64,
-    /// Packets that may be sent yet, of all streams together.
+    /// Packets that may still be sent, of all streams together.
     left: u64,
 }
 
@@ -79,12 +80,12 @@ pub struct Schedule {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Due {
     pub packets: usize,
-    /// How late the first of them is, in ticks.
+    /// How late the first packet is, in ticks.
     pub late: u64,
 }
 
 impl Schedule {
-    /// One that starts at a time in ticks.
+    /// A schedule that starts at a time in ticks.
     pub fn new(lines: &[Line], pace: Pace, start: u64) -> Schedule {
         let mut schedule = Schedule {
             times: lines.iter().map(|line| Times::new(line.clone())).collect(),
@@ -102,11 +103,11 @@ impl Schedule {
         schedule
     }
 
-    /// Has a stream begin when its gap after a place has passed; or what comes after it, when this share has none of
-    /// it.
+    /// Makes a stream begin when its gap after the time `after` has passed. If this share has no packet of it, the
+    /// stream after it begins.
     fn begin(&mut self, stream: usize, after: u64) {
         let (mut stream, mut after) = (stream, after);
-        // Each is begun once at most: streams may follow each other in a circle.
+        // Each stream is begun once at most, because streams may follow each other in a circle.
         for _ in 0..self.times.len() {
             let is_paused = self.is_paused();
             let times = &mut self.times[stream];
@@ -114,7 +115,7 @@ impl Schedule {
             let isg = (times.line.isg * time::ticks_per_second() * f64::from(1 << FRACTION)) as u64;
             let first = after.saturating_add(isg);
             if times.left > 0 {
-                // Shares take turns; while they pause there are none.
+                // Shares take turns; during a pause there are none.
                 let turn = match is_paused {
                     true => 0,
                     false => times.turn() * times.line.share as u64,
@@ -127,17 +128,17 @@ impl Schedule {
         }
     }
 
-    /// Goes on with what comes after a stream whose last packet of this share was due at a place.
+    /// Goes on with the stream after one whose last packet of this share was due at `last`.
     fn follow(&mut self, stream: u16, last: u64) {
         let times = &self.times[usize::from(stream)];
         let Some(next) = times.line.next else { return };
-        // From this share's last packet to when the whole stream would have its next.
+        // Turns from this share's last packet to the end of the whole stream.
         let own = times.own(times.packets());
         let behind = times.packets() - (times.line.share as u64 + (own.max(1) - 1) * times.line.shares as u64);
         self.begin(next, last.saturating_add(times.turn() * behind));
     }
 
-    /// The same, that ends after so many packets, of all streams together.
+    /// The same schedule, which ends after this many packets of all streams together.
     pub fn limited_to(mut self, packets: u64) -> Schedule {
         self.left = packets;
         self
@@ -146,7 +147,8 @@ impl Schedule {
     fn set_intervals(&mut self) {
         let factor = match self.pace {
             Pace::Factor(factor) => factor,
-            // Only the order of times matters. They last for as many packets as there will ever be.
+            // Only the order of times matters. With this interval they suffice for as many packets as there will ever
+            // be.
             Pace::Maximum => {
                 let rate: f64 = self.times.iter().map(|times| times.line.rate / times.line.shares as f64).sum();
                 time::ticks_per_second() * f64::from(1 << FRACTION) / MEAN_INTERVAL / rate.max(f64::MIN_POSITIVE)
@@ -172,7 +174,7 @@ impl Schedule {
         self.set_intervals();
         let next = std::mem::take(&mut self.next).into_iter().map(|Reverse((at, stream))| {
             let (old, new) = (before[usize::from(stream)], self.times[usize::from(stream)].interval);
-            // What is left of an interval is changed as it is; a gap stays.
+            // What is left of an interval changes as the interval does; a gap stays.
             let ahead = at.saturating_sub(now);
             let at = match () {
                 () if paused => now.max(at),
@@ -194,7 +196,7 @@ impl Schedule {
         self.pace != Pace::Maximum
     }
 
-    /// Whether nothing will be due ever again.
+    /// Whether no packet will ever be due again.
     pub fn has_ended(&self) -> bool {
         self.next.is_empty() || self.left == 0
     }
@@ -203,8 +205,8 @@ impl Schedule {
         ticks.saturating_sub(self.start) << FRACTION
     }
 
-    /// Writes whose packets are due to `order`, as many as it has places at most; `missed` is told of those that are
-    /// too late to be sent.
+    /// Writes the streams of due packets to `order`, as many as it has room for. Calls `missed` with a stream, and how
+    /// many of its packets are too late to be sent.
     #[inline]
     pub fn due(&mut self, now: u64, order: &mut [u16], missed: impl FnMut(u16, u64)) -> Due {
         if self.is_paused() || now < self.start || self.left == 0 {
@@ -226,7 +228,7 @@ impl Schedule {
         let mut due = Due::default();
         let is_even = |next: &Reverse<(u64, u16)>| self.times[usize::from(next.0.1)].line.gaps.is_none();
         if self.next.len() == 1 && (!is_limited || self.next.peek().is_some_and(is_even)) {
-            // One stream: all at once.
+            // One stream: all its packets at once.
             let mut top = self.next.peek_mut().expect("there is one");
             let Reverse((at, stream)) = &mut *top;
             let times = &mut self.times[usize::from(*stream)];
@@ -293,13 +295,13 @@ impl Times {
         times
     }
 
-    /// From the beginning, as when it was new.
+    /// Starts again, as when it was new.
     fn begin(&mut self) {
         let Times { left, bursts, .. } = Times::new(self.line.clone());
         (self.left, self.bursts, self.gap_at) = (left, bursts, 0);
     }
 
-    /// From a packet of the whole stream to the next.
+    /// The time from a packet of the whole stream to the next.
     fn turn(&self) -> u64 {
         self.interval / self.line.shares as u64
     }
@@ -319,7 +321,7 @@ impl Times {
         burst.saturating_add(others)
     }
 
-    /// The time of the next packet after one, with a gap of its own where there are such.
+    /// The time of the packet after one, by its own gap if the stream has gaps.
     #[inline(always)]
     fn advance_one(&mut self, at: u64) -> Option<u64> {
         let Some(gaps) = &self.line.gaps else { return self.advance(at, 1) };
@@ -328,7 +330,7 @@ impl Times {
         Some(at.saturating_add((gap as f64 * self.scale) as u64))
     }
 
-    /// How many of a stream's packets are this share's.
+    /// How many of a stream's packets this share has.
     fn own(&self, packets: u64) -> u64 {
         if self.line.gaps.is_some() && self.line.share > 0 {
             return 0;
@@ -341,15 +343,15 @@ impl Times {
     }
 
     fn interval(&self, factor: f64) -> u64 {
-        // A capture with its own timing is one worker's.
+        // One worker sends all of a capture with its own timing.
         let shares = if self.line.gaps.is_some() { 1 } else { self.line.shares };
         let rate = self.line.rate * factor / shares as f64;
         let ticks = time::ticks_per_second() / rate * f64::from(1 << FRACTION);
-        // Of a rate of nothing: never.
+        // At a rate of 0 this is never.
         (ticks.round() as u64).max(1)
     }
 
-    /// Leaves out what is too late.
+    /// Leaves out packets that are too late. Returns the time of the next one.
     #[inline(always)]
     fn skip(&mut self, at: u64, now: u64, patience: u64, missed: impl FnOnce(u64)) -> u64 {
         let late = now - at;
@@ -357,7 +359,7 @@ impl Times {
             return at;
         }
         if self.left != u64::MAX || self.line.gaps.is_some() {
-            // A burst has all its packets, later; so has a capture, whose gaps go with its packets.
+            // A burst sends all its packets, only later. So does a capture, whose gaps belong to its packets.
             return now;
         }
         let skipped = (late - patience) / self.interval;
@@ -367,7 +369,7 @@ impl Times {
         at + skipped * self.interval
     }
 
-    /// The time of the next packet after so many; none: there is none.
+    /// The time of the next packet after this many. None: there is no more.
     #[inline(always)]
     fn advance(&mut self, at: u64, packets: u64) -> Option<u64> {
         let then = at.saturating_add(packets.saturating_mul(self.interval));
@@ -384,7 +386,7 @@ impl Times {
         self.bursts -= u64::from(self.bursts != u64::MAX);
         let Mode::MultiBurst { packets, .. } = self.line.mode else { return None };
         self.left = self.own(packets);
-        // From the last of one burst to the first of the next.
+        // The gap is from the last packet of one burst to the first of the next.
         Some((then - self.interval).saturating_add(self.gap).max(at))
     }
 }
@@ -398,7 +400,8 @@ mod tests {
         Line { rate, mode, isg: 0.0, share: 0, shares: 1, next: None, waits: false, gaps: None }
     }
 
-    /// Asks every `step` seconds for `length` seconds; whose packets came when.
+    /// Polls every `step` seconds for `length` seconds. Returns the time and the stream of each packet, and how many
+    /// were left out.
     fn run(schedule: &mut Schedule, length: f64, step: f64) -> (Vec<(f64, u16)>, u64) {
         let (mut came, mut skipped) = (Vec::new(), 0);
         for n in 0..(length / step) as u64 {
@@ -451,7 +454,7 @@ mod tests {
             let (mut skipped, mut order) = (0, [0; 256]);
             let after = |seconds: f64| (seconds * time::ticks_per_second()) as u64;
             assert_eq!(schedule.due(after(0.0), &mut order, |_, n| skipped += n).packets, lines.len());
-            // Ten milliseconds are ten thousand packets; a hundred are sent yet.
+            // Ten milliseconds are ten thousand packets; a hundred are still sent.
             let due = schedule.due(after(0.010), &mut order, |_, n| skipped += n);
             assert!((99..=103).contains(&due.packets), "{}", due.packets);
             assert!((9_890..=9_902).contains(&skipped), "{skipped}");
@@ -530,7 +533,8 @@ mod tests {
             came.sort_by(|a, b| a.0.total_cmp(&b.0));
             let order: String = came.iter().map(|(_, stream)| stream.to_string()).collect();
             assert_eq!(order, format!("{}1{}", "0".repeat(10), "2".repeat(20)), "{shares}");
-            // Ten packets a millisecond apart, five milliseconds, one, and a packet's time after it the next.
+            // Ten packets a millisecond apart, a gap of five milliseconds, one packet, and an interval later the next
+            // stream.
             for (at, wanted) in [(9, 0.009), (10, 0.015), (11, 0.016), (30, 0.0179)] {
                 assert!((came[at].0 - wanted).abs() < 5e-5, "{shares}: packet {at} at {}", came[at].0);
             }

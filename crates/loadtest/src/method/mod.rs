@@ -18,17 +18,17 @@ use crate::tester::TestError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Who watches a method, and may end it.
+/// Observes a method while it runs, and may end it.
 pub struct Watch<'a> {
     pub interrupted: &'a AtomicBool,
-    /// Is told how it goes: what is being done, the share of the whole that is done, and the last sample.
+    /// Receives the progress: what is being done, the share of the whole that is done, and the last sample.
     pub progress: &'a mut dyn FnMut(&str, f64, Option<&Sample>),
-    /// Why a method ended before it was done, though nobody wanted it to: the device or a port went away.
+    /// Why a method ended before it was done without being interrupted: the device or a port went away.
     pub failure: Option<String>,
     begun: Instant,
     /// Seconds that it is to take, if that is known.
     planned: Option<f64>,
-    /// Somebody ended it before it was done.
+    /// The operator ended it before it was done.
     is_cut: bool,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Watch<'a> {
         Watch { interrupted, progress, failure: None, begun: Instant::now(), planned, is_cut: false }
     }
 
-    /// What it took to open devices is not of the method.
+    /// Starts the clock: the time to open devices does not belong to the method.
     pub fn begin(&mut self) {
         self.begun = Instant::now();
     }
@@ -52,20 +52,20 @@ impl<'a> Watch<'a> {
         self.is_cut |= report.ended == INTERRUPT;
     }
 
-    /// Whether a method is to stop, of which a part was just done. With more to come, somebody ended it before it was
-    /// done.
+    /// Whether a method is to stop after the part that was just done. If it stops with more to do, the operator ended
+    /// it before it was done.
     pub fn stops(&mut self, has_more: bool) -> bool {
         self.is_cut |= self.is_interrupted() && has_more;
         self.is_interrupted()
     }
 
-    /// That somebody ended it before it was done, and after how long.
+    /// A text when the operator ended it before it was done: it says so, and after how long.
     pub fn interruption(&self) -> Option<String> {
         self.is_cut.then(|| interrupted(self.begun.elapsed().as_secs_f64(), self.planned))
     }
 
-    /// Runs once, as so large a part of the whole, of which a share is done. None: the device or a port went away,
-    /// which [`Watch::failure`] says; what was counted by then is no figure of a method.
+    /// Runs once, as the share `part` of the whole, of which the share `done` is done. None: the device or a port went
+    /// away, which [`Watch::failure`] says. What was counted by then is no result of a method.
     ///
     /// # Errors
     /// As [`Bench::run`].
@@ -84,7 +84,7 @@ impl<'a> Watch<'a> {
         Ok(self.failure.is_none().then_some(report))
     }
 
-    /// Runs once, and that is all: what was counted until it ended is kept, whatever ended it.
+    /// Runs once, as the whole method. What was counted until it ended is kept, whatever ended it.
     ///
     /// # Errors
     /// As [`Bench::run`].

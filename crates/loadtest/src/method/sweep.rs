@@ -1,5 +1,5 @@
-//! Frames of many sizes, in both directions at the line's rate: where a device is bound by packets, where by bytes,
-//! and where frames end that cost it more than longer ones.
+//! Frames of many sizes, in both directions at the line's rate. They show where packets limit a device, where bytes do,
+//! and at which sizes frames cost it more than longer ones.
 
 use super::Watch;
 use super::trial::Trial;
@@ -13,44 +13,45 @@ use crate::verdict::{Bound, Verdict};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Frames with their frame check sequence: around the edges of cache lines, and the sizes of the test that found them.
+/// Sizes of frames with frame check sequence: those around the edges of cache lines, and those of the test that found
+/// the dips.
 pub const SIZES: [u32; 20] =
     [64, 65, 124, 128, 129, 132, 133, 192, 193, 196, 197, 256, 257, 260, 320, 384, 512, 768, 1024, 1518];
-/// A longer frame that goes so much faster may be no accident.
+/// A longer frame that is carried this much faster may be no accident.
 const DIP: f64 = 1.1;
-/// Times that both are sent again, in turns: a dip that is not there each time has no name.
+/// How often both are sent again, in turns: a dip that is not there each time does not count.
 const TURNS: usize = 3;
 
-/// What came of it.
+/// The results of a sweep.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sweep {
     pub device: String,
     pub line_bps: f64,
     pub steps: Vec<Step>,
     pub verdict: Verdict,
-    /// Dips that were seen, and not again when their sizes were sent in turns.
+    /// Dips that did not repeat when their sizes were sent in turns.
     #[serde(default)]
     pub unrepeated: Vec<String>,
     /// Why it ended too early, if it did.
     #[serde(default)]
     pub failure: Option<String>,
-    /// That somebody ended it before it was done, and after how long.
+    /// A text when the operator ended it before it was done: it says so, and after how long.
     #[serde(default)]
     pub interrupted: Option<String>,
 }
 
-/// A size.
+/// The result for a size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// With frame check sequence.
     pub frame: u32,
-    /// What both lines carry of it.
+    /// Packets a second of this size that both lines carry.
     pub twice_wire_speed: f64,
     pub trial: Trial,
 }
 
-/// Runs it. The plan's profile, rate and direction do not count. Interrupted, or without its device, it has
-/// what was run.
+/// Runs a sweep. The plan's profile, rate and direction do not count. If it is interrupted or loses its device, the
+/// result has the sizes that were run.
 ///
 /// # Errors
 /// When the device cannot be opened, or the line's speed is not known.
@@ -105,12 +106,12 @@ pub fn run(plan: &Plan, sizes: &[u32], watch: &mut Watch<'_>) -> Result<Sweep, T
     Ok(Sweep { device: plan.device.to_string(), line_bps: line, steps, verdict, unrepeated, failure, interrupted })
 }
 
-/// What came of a size.
+/// How fast a size was carried.
 #[derive(Debug, Clone, Copy)]
 pub struct Carried {
     pub frame: u32,
     pub pps: f64,
-    /// The load tester could not make or take more: the device may carry more.
+    /// The load tester could not send or receive more: the device may carry more.
     pub is_own: bool,
 }
 
@@ -121,13 +122,13 @@ impl Carried {
         Carried { frame: step.frame, pps: step.trial.received_pps, is_own }
     }
 
-    /// Carried so much slower than a longer one that it may be no accident.
+    /// Whether it was carried so much slower than a longer frame that this may be no accident.
     fn dips_below(&self, longer: &Carried) -> bool {
         !self.is_own && longer.pps > self.pps * DIP
     }
 }
 
-/// Sizes that are carried slower than a longer one, each with the fastest of these.
+/// Sizes that are carried slower than a longer one, each with the fastest of the longer ones.
 fn dips(rates: &[Carried]) -> Vec<(Carried, Carried)> {
     let of = |(at, slow): (usize, &Carried)| {
         let longer = rates[at + 1..].iter().filter(|longer| slow.dips_below(longer));
@@ -136,10 +137,12 @@ fn dips(rates: &[Carried]) -> Vec<(Carried, Carried)> {
     rates.iter().enumerate().filter_map(of).collect()
 }
 
-/// Longer frames cost no less than shorter ones, whether packets are the limit or bytes. Where one is carried faster
-/// all the same, and each time that both are sent in turns, the shorter one ends where it is dear: in the middle of a
-/// cache line. `rounds`: all sizes, then those that dip and what they dip below, again and again. What was not there
-/// each time is told apart.
+/// Judges dips. A longer frame costs no less than a shorter one, whether packets or bytes are the limit. Where it is
+/// carried faster all the same, each time that both are sent in turns, the shorter one ends where that is expensive: in
+/// the middle of a cache line.
+///
+/// `rounds`: first all sizes; then, again and again, those that dip and those that they dip below. Dips that were not
+/// there each time are returned separately.
 pub fn judge(rounds: &[Vec<Carried>]) -> (Verdict, Vec<String>) {
     let (first, turns) = rounds.split_first().map_or((&[][..], rounds), |(first, turns)| (&first[..], turns));
     let (mut evidence, mut unrepeated) = (Vec::new(), Vec::new());
@@ -166,7 +169,7 @@ pub fn judge(rounds: &[Vec<Carried>]) -> (Verdict, Vec<String>) {
 }
 
 impl Sweep {
-    /// What others used of the cores, at the size at which it was the most.
+    /// What other programs used of the cores, at the size where that was the most.
     pub fn others(&self) -> Option<&Others> {
         Others::worst_of(self.steps.iter().map(|step| &step.trial.others))
     }
@@ -235,10 +238,10 @@ mod tests {
                 "frames of 124 bytes: 10.8 Mpps, less than the 16.1 Mpps of 128 bytes"
             ]
         );
-        // Bound by packets first, by bytes then.
+        // Packets are the limit first, then bytes.
         let (fine, _) = judge(&turns(mpps(&[(64, 20.0), (65, 19.8), (128, 19.9), (512, 4.6), (1518, 1.6)])));
         assert_eq!((fine.bound, fine.evidence.len()), (Bound::Nothing, 0));
-        // Of a size at which the load tester was at its limit nothing is known but that the device carries as much.
+        // Where the load tester was at its limit, the device carries at least as much; nothing more is known.
         let mut own = mpps(&[(64, 5.0), (65, 8.0), (128, 16.0)]);
         (own[0].is_own, own[2].is_own) = (true, true);
         let (found, _) = judge(&turns(own));
@@ -253,7 +256,7 @@ mod tests {
         };
         let first = round(8e6, false);
         for turns in [
-            // None, too few, once it was as fast, once the load tester was too slow, once it was not sent.
+            // No turns; too few; once it was as fast; once the load tester was too slow; once it was not sent.
             vec![],
             vec![round(8e6, false); TURNS - 1],
             vec![round(8e6, false), round(15.9e6, false), round(8e6, false)],

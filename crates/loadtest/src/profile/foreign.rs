@@ -1,9 +1,9 @@
-//! Files that are no profile of ours, named for what they are: who gives one is told what to do with it, and not that
-//! TOML has no such character.
+//! Recognises files that are no profile of ours. The operator learns what the file is and what to do with it, and not
+//! that TOML has no such character.
 
 use std::path::Path;
 
-/// What a file is by its first bytes, when it is no text; and what to do with it.
+/// What a file that is no text is, by its first bytes, and what to do with it.
 pub(super) fn of_bytes(name: &str, bytes: &[u8]) -> Option<String> {
     const CAPTURES: [[u8; 4]; 7] = [
         [0xa1, 0xb2, 0xc3, 0xd4],
@@ -11,7 +11,7 @@ pub(super) fn of_bytes(name: &str, bytes: &[u8]) -> Option<String> {
         // Times in nanoseconds.
         [0xa1, 0xb2, 0x3c, 0x4d],
         [0x4d, 0x3c, 0xb2, 0xa1],
-        // Kuznetzov's, with more about each packet.
+        // Kuznetzov's variant, with longer headers of packets.
         [0xa1, 0xb2, 0xcd, 0x34],
         [0x34, 0xcd, 0xb2, 0xa1],
         // pcapng.
@@ -32,7 +32,7 @@ pub(super) fn of_bytes(name: &str, bytes: &[u8]) -> Option<String> {
     (!is_text).then(|| "a profile is a text (TOML, in UTF-8), and this is none".into())
 }
 
-/// What a text that is no TOML is.
+/// What a text that is no TOML is, and what to do with it.
 pub(super) fn of_text(name: &str, text: &str) -> Option<String> {
     let name = Path::new(name).extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));

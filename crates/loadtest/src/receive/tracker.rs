@@ -1,7 +1,7 @@
-//! What is known of one worker's share of a stream, as it arrives on one worker.
+//! Accounts for one sending worker's share of a stream, as it arrives on one receiving worker.
 //!
-//! Packets that come in turn and were sent together cost a comparison and a count each; what they mean for histograms
-//! and for the window of numbers seen is settled once for all of them.
+//! Packets that arrive in order and were sent together cost a comparison and a count each. The histograms and the
+//! window of seen numbers are updated once for all of them.
 
 use crate::tag::{Mark, TIME_SHIFT};
 use crate::tester::epochs::{self, Arrivals, Cuts};
@@ -11,27 +11,27 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Sequence numbers below the highest that are remembered: a copy of one that is further behind is not known as one.
+/// How many sequence numbers below the highest are remembered: a copy that is further behind is not recognised.
 const WINDOW: u64 = 1 << 18;
-/// Gaps in the sequence that are remembered, to say how late a packet is that fills one.
+/// How many gaps in the sequence are remembered, to know how late a packet is that fills one.
 const GAPS: usize = 4096;
-/// Longest delays that are kept, each so far from the others.
+/// How many of the longest delays are kept, and how far they are apart at least.
 const OUTLIERS: usize = 16;
 const APART: Duration = Duration::from_millis(10);
-/// The longest delay that can be told: the stamp goes round.
+/// The longest delay that histograms hold: a stamp wraps around, so it cannot tell longer ones.
 const LONGEST_NS: u64 = 60_000_000_000;
 
-/// Packets that came in turn, with the same stamp.
+/// Packets that arrived in order, with the same stamp.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Pending {
     pub count: u32,
     bytes: u32,
     stamp: u32,
-    /// Of one that goes with them.
+    /// The mark of the next packet that continues them.
     next: Option<Mark>,
 }
 
-/// Packets that go with the pending ones, while no other stream's come between.
+/// Packets that continue the pending ones, while no packet of another stream comes between.
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
     next: Mark,
@@ -40,7 +40,7 @@ pub struct Run {
     bytes: u32,
 }
 
-/// No interface has this number: by it nothing comes that could be joined.
+/// No interface has this number, so no packet can join.
 const NOWHERE: u32 = u32::MAX;
 
 impl Default for Run {
@@ -50,7 +50,7 @@ impl Default for Run {
 }
 
 impl Run {
-    /// Whether a packet goes with them; then it is among them.
+    /// Adds a packet, if it continues the run. Returns whether it did.
     #[inline(always)]
     pub fn joins(&mut self, mark: Mark, interface: u32, length: u16) -> bool {
         let joins = mark == self.next && interface == self.expected;
@@ -62,7 +62,7 @@ impl Run {
         joins
     }
 
-    /// Whether all of these go with them, each of the same length; then they are among them.
+    /// Adds these packets of the same length, if all of them continue the run. Returns whether they did.
     #[inline(always)]
     pub fn joins_all<const N: usize>(&mut self, marks: [Mark; N], interface: u32, length: u16) -> bool {
         const { assert!(N > 0 && N < 1 << 15) }
@@ -79,55 +79,55 @@ impl Run {
     }
 }
 
-/// Numbers that were jumped over, how many packets had come by then, and when the one behind them was sent, in ticks.
+/// Numbers that were skipped, how many packets had arrived by then, and when the packet after them was sent, in ticks.
 #[derive(Debug, Clone, Copy)]
 struct Gap {
     from: u64,
     to: u64,
     arrivals: u64,
     sent: u64,
-    /// Of its numbers, those that have not come since.
+    /// How many of its numbers have not arrived since.
     missing: u64,
 }
 
-/// What came of a stream.
+/// What arrived of a stream.
 #[derive(Debug, Clone)]
 pub struct Received {
-    /// Packets that had not come before, and their bytes.
+    /// Packets that had not arrived before, and their bytes.
     pub packets: u64,
     pub bytes: u64,
-    /// Of these packets, those that were sent in each epoch of the samples.
+    /// How many of these packets were sent in each epoch of the samples.
     pub by_epoch: Vec<u64>,
     pub duplicates: u64,
-    /// Behind one that was sent later (RFC 4737, section 3.3).
+    /// Packets that arrived after one that was sent later (RFC 4737, section 3.3).
     pub reordered: u64,
-    /// Packets between the first that was sent later and one that is reordered, at most (RFC 4737, section 4.2.2).
+    /// The most packets between the first that was sent later and a reordered one (RFC 4737, section 4.2.2).
     pub reordering_extent: u64,
-    /// So far behind that it is not known whether they came before: among `packets` they are not.
+    /// Packets so far behind that it is not known whether they arrived before: `packets` does not include them.
     pub too_old: u64,
-    /// At another port than was expected.
+    /// Packets that arrived at another port than expected.
     pub elsewhere: u64,
-    /// How often numbers were left out, and how many at most in a row: lost, or still to come.
+    /// How often numbers were skipped, and the most in a row: packets that are lost, or still to arrive.
     pub gaps: u64,
     pub longest_gap: u64,
-    /// One way, in nanoseconds: three digits of each.
+    /// One-way delays, in nanoseconds, to three digits.
     pub latency: Histogram<u64>,
-    /// The least and the longest of them, exactly.
+    /// The least and the longest delay, exactly.
     pub least: u64,
     pub longest: u64,
-    /// Its differences from one packet to the next, without sign (IPDV, RFC 5481 section 3.1).
+    /// Differences of the delay from one packet to the next, without sign (IPDV, RFC 5481 section 3.1).
     pub ipdv: Histogram<u64>,
-    /// All delays together, in nanoseconds, and of how many packets.
+    /// The sum of all delays, in nanoseconds, and of how many packets it is.
     pub delays: u64,
     pub timed: u64,
-    /// When packets were sent that are lost, or that the port did not take, in ticks, or the one that came behind
-    /// them: the last times, in their order.
+    /// The times of the latest losses, in ticks and in order: when the packet after each gap was sent. Packets that the
+    /// port did not take leave gaps, too.
     pub losses: Vec<u64>,
-    /// There were more before.
+    /// There were earlier losses than those in `losses`.
     pub lost_before: bool,
     /// When the longest delay was seen, in ticks.
     pub worst_at: u64,
-    /// The longest delays, and when they were seen, in ticks; those close to each other are one.
+    /// The longest delays, and when they were seen, in ticks. Delays close to each other count as one.
     pub outliers: Vec<(u64, u64)>,
 }
 
@@ -178,7 +178,7 @@ impl Received {
         }
     }
 
-    /// What a delay has to be longer than to be among the longest.
+    /// A delay above this is among the longest.
     #[inline]
     fn stands_out_above(&self) -> u64 {
         if self.outliers.len() < OUTLIERS { 0 } else { self.outliers.iter().map(|(ns, _)| *ns).min().unwrap_or(0) }
@@ -211,17 +211,17 @@ impl Received {
     }
 }
 
-/// Accounts for one stream.
+/// Accounts for one share of a stream.
 pub struct Tracker {
     pub received: Received,
     pub pending: Pending,
-    /// The interface that its packets come by.
+    /// The interface that its packets arrive by.
     pub expected: u32,
-    /// The number after the highest that came.
+    /// The number after the highest that has arrived.
     next: u64,
-    /// Where the pending ones start.
+    /// The number of the first pending packet.
     first: u64,
-    /// A bit for each of the last numbers: whether it came.
+    /// A bit for each of the last numbers: whether it has arrived.
     seen: Box<[u64]>,
     gaps: VecDeque<Gap>,
     arrivals: u64,
@@ -230,12 +230,12 @@ pub struct Tracker {
     /// The last packet that was timed: its number and its delay in units of the stamp.
     last: Option<(u64, u32)>,
     ns_per_unit: f64,
-    /// A delay has to be longer to be among the longest.
+    /// A delay above this is among the longest.
     floor: u64,
 }
 
 impl Tracker {
-    /// Of a stream's share whose packets come by an interface, and whose epochs end where `cuts` says.
+    /// For a share whose packets arrive by the interface `expected`, and whose epochs end where `cuts` says.
     pub fn new(expected: u32, cuts: Arc<Cuts>) -> Tracker {
         Tracker {
             received: Received::default(),
@@ -253,7 +253,8 @@ impl Tracker {
         }
     }
 
-    /// What goes with the pending ones. To be [put back](Tracker::put_back) before anything else is done with them.
+    /// The run of packets that continue the pending ones. It must be [put back](Tracker::put_back) before anything else
+    /// is done with them.
     #[inline(always)]
     pub fn run(&self) -> Run {
         match self.pending.next {
@@ -262,12 +263,12 @@ impl Tracker {
         }
     }
 
-    /// The number after the highest that came.
+    /// The number after the highest that has arrived.
     pub fn reached(&self) -> u64 {
         self.next
     }
 
-    /// Those of a run are pending, too.
+    /// Adds the packets of a run to the pending ones.
     #[inline(always)]
     pub fn put_back(&mut self, run: Run) {
         self.next += u64::from(run.count);
@@ -278,13 +279,12 @@ impl Tracker {
         }
     }
 
-    /// A packet that does not go with those that came before it, or comes after none. `stamp`: when it was sent, if
-    /// it says.
+    /// Takes a packet that does not continue a run. `stamp`: when it was sent, if its tag says that.
     pub fn take(&mut self, stream: u16, sequence: u32, stamp: Option<u32>, length: u16, now: u64) {
         self.settle(now);
         let ahead = sequence.wrapping_sub(self.next as u32).cast_signed();
         let Some(sequence) = self.next.checked_add_signed(ahead.into()) else {
-            // Before the first.
+            // Its number is before the first.
             self.received.too_old += 1;
             return;
         };
@@ -292,7 +292,7 @@ impl Tracker {
             return self.take_late(sequence, stamp, length, now);
         }
         if sequence > self.next {
-            // Where it does not say, it was not long ago.
+            // Without a stamp it counts as sent just now.
             let units = stamp.map_or(0, |stamp| crate::tag::stamp(now).wrapping_sub(stamp));
             self.jump(sequence, now.saturating_sub(u64::from(units) << TIME_SHIFT));
         }
@@ -309,14 +309,14 @@ impl Tracker {
         }
     }
 
-    /// A packet of the small tag, of whose number the lower half is known.
+    /// Takes a packet with the small tag, which has only the lower half of its number.
     pub fn take_small(&mut self, stream: u16, low: u16, length: u16, now: u64) {
         let ahead = low.wrapping_sub(self.next as u16).cast_signed();
         let sequence = (self.next as u32).wrapping_add_signed(ahead.into());
         self.take(stream, sequence, None, length, now);
     }
 
-    /// Counts packets of these numbers, which have not come before.
+    /// Counts packets of these numbers, which have not arrived before.
     fn count(&mut self, from: u64, to: u64, bytes: u64) {
         let packets = to - from;
         self.by_epoch.note(from, to);
@@ -325,7 +325,7 @@ impl Tracker {
         self.received.bytes += bytes;
     }
 
-    /// Numbers have been left out.
+    /// Notes that numbers were skipped.
     #[cold]
     fn jump(&mut self, to: u64, sent: u64) {
         self.received.gaps += 1;
@@ -335,12 +335,12 @@ impl Tracker {
             self.received.lost_before |= forgotten.is_some_and(|gap| gap.missing > 0);
         }
         self.gaps.push_back(Gap { from: self.next, to, arrivals: self.arrivals, sent, missing: to - self.next });
-        // They have not come, whatever stood in their places.
+        // They have not arrived, whatever was in their places of the window.
         let from = self.next.max(to.saturating_sub(WINDOW));
         self.each_word(from, to, |word, bits| *word &= !bits);
     }
 
-    /// One that was sent before another that has come.
+    /// Takes a packet that was sent before one that has arrived already.
     #[cold]
     fn take_late(&mut self, sequence: u64, stamp: Option<u32>, length: u16, now: u64) {
         if self.next - sequence > WINDOW {
@@ -353,7 +353,7 @@ impl Tracker {
             return;
         }
         self.seen[word] |= bit;
-        // Of the packets that came since somebody jumped over it.
+        // The extent counts packets that arrived since this number was skipped.
         let at = self.gaps.partition_point(|gap| gap.to <= sequence);
         if let Some(gap) = self.gaps.get_mut(at).filter(|gap| gap.from <= sequence) {
             gap.missing -= 1;
@@ -367,20 +367,21 @@ impl Tracker {
         }
     }
 
-    /// What came, when nothing more will.
+    /// What arrived, when nothing more will.
     pub fn finish(mut self) -> Received {
         self.received.losses = self.gaps.iter().filter(|gap| gap.missing > 0).map(|gap| gap.sent).collect();
         self.received.by_epoch = self.by_epoch.counts();
         self.received
     }
 
-    /// Numbers that came in turn.
+    /// Marks numbers that arrived in order.
     fn mark(&mut self, from: u64, to: u64) {
-        // What comes first into a word takes the place of what stood there a window ago.
+        // The first number of a word replaces what was there a window ago.
         self.each_word(from, to, |word, bits| *word |= bits);
     }
 
-    /// The words of the window that hold numbers, and their bits. Words whose first number is among them are cleared.
+    /// Calls `act` with each word of the window that holds some of the numbers, and with their bits. A word whose first
+    /// number is among them is cleared before.
     #[inline]
     fn each_word(&mut self, from: u64, to: u64, mut act: impl FnMut(&mut u64, u64)) {
         let mut at = from;
@@ -396,7 +397,7 @@ impl Tracker {
         }
     }
 
-    /// Accounts for the pending ones.
+    /// Accounts for the pending packets.
     pub fn settle(&mut self, now: u64) {
         let Pending { count, stamp, bytes, .. } = std::mem::take(&mut self.pending);
         if count == 0 {
@@ -417,7 +418,7 @@ impl Tracker {
         self.last = Some((self.next - 1, delay));
     }
 
-    /// Notes how long packets were on their way.
+    /// Notes the delay of packets, and returns it in units of the stamp.
     #[inline]
     fn time(&mut self, stamp: u32, packets: u64, now: u64) -> u32 {
         let units = crate::tag::stamp(now).wrapping_sub(stamp);
@@ -443,7 +444,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashSet;
 
-    /// One without epochs.
+    /// A tracker without epochs.
     fn fresh(expected: u32) -> Tracker {
         Tracker::new(expected, Arc::default())
     }
@@ -480,7 +481,7 @@ mod tests {
         let [.., (second, at_second), (first, at_first)] = outliers[..] else { panic!("{outliers:?}") };
         assert!(first.abs_diff(7_500_000) < 10_000 && second.abs_diff(5_000_000) < 10_000, "{outliers:?}");
         assert!(at_first.abs_diff(70 * 20 * ms + 2 * ms) <= unit && at_second.abs_diff(50 * 20 * ms) <= unit);
-        // Of the others the longest: those that came last.
+        // The rest are the longest of the other delays: those that came last.
         assert!(outliers[..OUTLIERS - 2].iter().all(|(_, at)| *at > 80 * 20 * ms), "{outliers:?}");
     }
 
@@ -509,7 +510,7 @@ mod tests {
         tracker.put_back(run);
         tracker.settle(0);
         assert_eq!((tracker.received.packets, tracker.received.bytes), (17, 17 * 60));
-        // Where the low half of the number goes round they are looked at one by one.
+        // Where the lower half of the number wraps around, packets are checked one by one.
         let mut tracker = fresh(9);
         tracker.take(3, 0xfffb, Some(5), 60, 0);
         let mut run = tracker.run();
@@ -517,7 +518,7 @@ mod tests {
         assert!(block(0xfffc).into_iter().all(|mark| run.joins(mark, 9, 60)));
     }
 
-    /// A tracker that was given numbers, one after the other.
+    /// What a tracker has received after these numbers, one after the other.
     fn track(numbers: &[u32]) -> Received {
         let mut tracker = fresh(0);
         for &n in numbers {
@@ -581,7 +582,7 @@ mod tests {
 
     #[test]
     fn the_last_loss_is_told_by_the_packet_behind_it_and_what_was_late_is_not_lost() {
-        // Each packet is sent a unit of time after the one before, and comes two later.
+        // Each packet is sent a unit of time after the one before, and arrives two units later.
         let unit = 1u64 << TIME_SHIFT;
         let track = |numbers: &[u32]| {
             let mut tracker = fresh(0);
@@ -599,7 +600,7 @@ mod tests {
         assert_eq!(track(&[0, 1, 4, 5, 8, 6, 7, 9]), Some(4));
         assert_eq!(track(&[0, 1, 4, 5, 8, 6, 9]), Some(8));
         assert_eq!(track(&[0, 2, 1]), None);
-        // So long ago that what comes yet is too old.
+        // So long ago that what still arrives is too old.
         assert_eq!(track(&[0, 2, WINDOW as u32 + 10]), Some(u64::from(WINDOW as u32) + 10));
     }
 

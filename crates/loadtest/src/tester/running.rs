@@ -1,4 +1,4 @@
-//! What ports send while they do: begun, changed, counted and ended, each port by itself.
+//! What ports send: started, changed, counted and stopped, each port by itself.
 
 use super::epochs::{self, Cuts, MOST_CUTS};
 use super::{LOOK, NUMBERS, TestError, Tester, port_name};
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// After which packets begin, so that every worker is ready.
+/// Packets begin this long after a start, so that every worker is ready.
 const AHEAD: Duration = Duration::from_millis(2);
 
 /// A worker's share of a stream, while it runs.
@@ -27,28 +27,28 @@ pub(super) struct Part {
 /// A stream of a port, while it runs.
 pub struct Running {
     pub port: usize,
-    /// Where its packets are to come.
+    /// The port where its packets are to arrive.
     pub to: usize,
     pub program: Arc<Program>,
     /// Packets a second that it is to send; none: the maximum rate.
     pub wanted: Option<f64>,
     /// When its first packet was due, in ticks.
     pub began: u64,
-    /// Its port ends after so many packets.
+    /// Its port stops after this many packets.
     limit: Option<u64>,
     /// Packets that were sent by the end of each epoch.
     sent_by: Vec<u64>,
-    /// There the device brings packets: else nobody knows what became of them.
+    /// Whether the device of port `to` brings packets. If not, it is not known whether packets were lost.
     pub is_heard: bool,
 }
 
 impl Running {
-    /// Whether its packets are known again when they come.
+    /// Whether its packets are recognised when they arrive.
     pub fn is_accounted(&self) -> bool {
         self.is_heard && self.program.is_tagged()
     }
 
-    /// Only who stops it ends it.
+    /// Whether it goes on until it is stopped.
     pub fn goes_on(&self) -> bool {
         self.program.is_endless() && self.limit.is_none()
     }
@@ -57,43 +57,43 @@ impl Running {
 /// What was counted of a stream at some time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Handed to the device, and taken by it.
+    /// Handed to the device, and accepted by it.
     pub sent: u64,
     pub sent_bytes: u64,
     pub received: u64,
     pub received_bytes: u64,
-    /// Packets up to the last that came, lost ones among them: of these it is known what became of them.
+    /// Packets up to the last that arrived, lost ones included: of these it is known whether they arrived.
     pub reached: u64,
-    /// Not sent, though they were due: the device took them not, their time had passed, there was no buffer.
+    /// Due, but not sent: the device did not accept them, they were too late, or there was no buffer.
     pub refused: u64,
     pub late: u64,
     pub starved: u64,
-    /// Delays of so many packets, all together and the longest, in nanoseconds.
+    /// How many packets had a delay, the sum of the delays, and the longest, in nanoseconds.
     pub timed: u64,
     pub delays: u64,
     pub longest: u64,
 }
 
 impl Counted {
-    /// Due, and not sent, for whatever reason.
+    /// Due, but not sent, for whatever reason.
     pub fn not_sent(&self) -> u64 {
         self.refused + self.late + self.starved
     }
 
-    /// Lost as far as it is known by now: of those that are on their way it is not.
+    /// Lost as far as is known by now: packets that are on their way do not count.
     pub fn lost_by_now(&self) -> u64 {
-        // Counts are read one after the other while they change: never more than are missing.
+        // Counts are read one after the other while they change: so limit the result to what is missing.
         self.reached.saturating_sub(self.received).min(self.lost())
     }
 
-    /// Lost, when nothing comes any more.
+    /// Lost, when nothing arrives any more.
     pub fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.received)
     }
 }
 
-/// The end of an epoch: what was counted of each stream by then. Of what is sent all workers said it between two
-/// rounds.
+/// The end of an epoch, and what was counted of each stream by then. Between two rounds, each worker reports what it
+/// has sent.
 pub struct Cut {
     pub epoch: usize,
     /// Seconds since the first packet was due.
@@ -108,56 +108,57 @@ pub struct Order {
     programs: Vec<Arc<Program>>,
 }
 
-/// What a stream came to.
+/// The results of a stream.
 pub struct Finished {
     pub running: Running,
     pub counted: Counted,
     pub received: Received,
-    /// What was counted when the last worker had stopped: the rest came while it was waited for.
+    /// What was counted when the last worker had stopped. The rest arrived during the drain.
     pub at_stop: Counted,
-    /// Lost packets of those that were sent by the end of each epoch; empty: they are not known again when they come.
+    /// How many of the packets sent by the end of each epoch were lost. Empty: its packets are not recognised when they
+    /// arrive.
     pub lost_by: Vec<u64>,
 }
 
-/// What a run came to.
+/// The results of a run.
 pub struct Outcome {
     pub streams: Vec<Finished>,
-    /// Seconds from the first packet that was due to the end, and until it was counted what had come by then.
+    /// Seconds from the first packet that was due to the end of sending, and to the count in `at_stop`.
     pub seconds: f64,
     pub stopped_at: f64,
     /// How late packets were made, in nanoseconds.
     pub lateness: Histogram<u64>,
-    /// When workers were preempted: the worker, seconds from the start, and how long; the longest. And how many there
-    /// were, and how long all together, in seconds.
+    /// The longest times that workers were preempted: the worker, seconds from the start, and how long. `pause_count`
+    /// and `away` cover all such times: how many there were, and their sum in seconds.
     pub pauses: Vec<(usize, f64, Duration)>,
     pub pause_count: u64,
     pub away: f64,
     /// When the run began, and when the last worker stopped, in ticks.
     pub began: u64,
     pub ended: u64,
-    /// When the rate was changed last, in ticks; none: never.
+    /// When the rate was last changed, in ticks. None: never.
     pub rate_changed: Option<u64>,
-    /// How long it took until nothing came any more.
+    /// How long it took until nothing arrived any more.
     pub drained: Duration,
-    /// How each port was read.
+    /// How the packets of each port were read.
     pub heard: Vec<Heard>,
 }
 
 impl Tester {
-    /// The streams that ports send of a profile, before they do.
+    /// The streams of a profile that a port would send.
     ///
     /// # Errors
-    /// What does not fit together in the profile.
+    /// When parts of the profile do not fit together.
     pub fn programs(&self, profile: &Profile, port: usize) -> Result<(Vec<Arc<Program>>, Mix), TestError> {
         let programs = Program::of_port(profile, port, self.ends(port))?;
         let mix = mix_of(&programs, self.ports[port].line);
         Ok((programs, mix))
     }
 
-    /// What these ports would send of a profile: those of them that have streams in it.
+    /// What these ports would send of a profile. Ports without a stream in it are left out.
     ///
     /// # Errors
-    /// What does not fit together in the profile, or a rate of a line that nobody knows.
+    /// When parts of the profile do not fit together, or the rate is a share of a line whose speed is not known.
     pub fn plan(&self, profile: &Profile, senders: &[usize], rate: Rate) -> Result<Vec<Order>, TestError> {
         let mut orders = Vec::new();
         for &port in senders {
@@ -175,7 +176,7 @@ impl Tester {
         let shares = |order: &Order| order.programs.len() * self.ports[order.port].workers.len();
         let others = self.parts.iter().filter(|part| !senders.contains(&self.running[part.stream].port)).count();
         let all = others + orders.iter().map(shares).sum::<usize>();
-        // None is called 0.
+        // No stream has the number 0.
         if all >= NUMBERS {
             return Err(TestError::Other(format!(
                 "{all} streams, each counted once for each worker that sends it, are too many: {NUMBERS} have numbers"
@@ -184,8 +185,8 @@ impl Tester {
         Ok(orders)
     }
 
-    /// Sends a profile by these ports, which are idle, beside what others send; each ends after so many packets, if
-    /// it is told.
+    /// Starts a profile on these ports, which must be idle, beside what other ports send. With a limit, each port stops
+    /// after that many packets.
     ///
     /// # Errors
     /// As [`Tester::plan`], and when a worker does not answer; then nothing is sent.
@@ -237,7 +238,7 @@ impl Tester {
                     makers.push(Maker::new(program, number, share, senders.len()));
                     numbers.push(number);
                     let ends = Arc::new(Cuts::default());
-                    // Epochs that were over before it began have nothing of it.
+                    // Epochs that ended before the stream began have no packets of it.
                     (0..self.epoch).for_each(|_| ends.push(0));
                     cuts.push(ends.clone());
                     lines.push(Line {
@@ -268,7 +269,7 @@ impl Tester {
         self.rx.clear(numbers());
         let (receiver, generator) = (self.receiver, self.generator);
         for worker in 0..workers {
-            // Made here: a worker that has others to account for is not kept.
+            // Trackers are made here, so that workers that account for other streams need not wait.
             let tracker = |(number, interface, cuts): &(u16, u32, Arc<Cuts>)| {
                 (*number, Box::new(Tracker::new(*interface, cuts.clone())))
             };
@@ -289,7 +290,7 @@ impl Tester {
         Ok(())
     }
 
-    /// A number for a share of a stream that none has which runs. There is one.
+    /// A number for a share of a stream, which no running share has. [`Tester::plan`] checks that there is one.
     fn free_number(&mut self) -> u16 {
         loop {
             let number = self.next_number;
@@ -300,8 +301,8 @@ impl Tester {
         }
     }
 
-    /// Lets all that comes end unread, or not: to see what accounting costs. Nothing but the ports' own counts is
-    /// known then.
+    /// Discards all packets that arrive unread, or not, to measure what accounting costs. Then only the ports' own
+    /// counts are known.
     ///
     /// # Errors
     /// When a worker does not answer.
@@ -317,10 +318,10 @@ impl Tester {
         Ok(())
     }
 
-    /// Has one port, or all, go on at another rate.
+    /// Makes one port, or all, go on at another rate.
     ///
     /// # Errors
-    /// When it is a share of a line that nobody knows.
+    /// When the rate is a share of a line whose speed is not known.
     pub fn set_rate(&mut self, port: Option<usize>, rate: Rate) -> Result<(), TestError> {
         for number in (0..self.ports.len()).filter(|number| port.is_none_or(|port| port == *number)) {
             if self.running.iter().all(|stream| stream.port != number) {
@@ -357,7 +358,8 @@ impl Tester {
         &self.running
     }
 
-    /// What is counted of each stream by now. What is on its way is in `sent` only: no figure to judge a device by.
+    /// What is counted of each stream by now. Packets on their way are in `sent` only, so this is no figure to judge a
+    /// device by.
     pub fn counted(&self) -> Vec<Counted> {
         let mut all = vec![Counted::default(); self.running.len()];
         for part in &self.parts {
@@ -372,7 +374,7 @@ impl Tester {
             counted.starved += tx(generate::word::STARVED);
             let threads = 0..self.router.graph.workers();
             let reached = threads.map(|thread| self.rx.value(thread, at, receive::word::REACHED)).max();
-            // Those that the device refused have numbers, too.
+            // Packets that the device refused have numbers, too.
             counted.reached += reached.unwrap_or(0).saturating_sub(refused);
             counted.received += rx(receive::word::PACKETS);
             counted.received_bytes += rx(receive::word::BYTES);
@@ -385,8 +387,8 @@ impl Tester {
         all
     }
 
-    /// Ends an epoch for all that is sent, and reads what was counted by then. None: a worker did not say it in time,
-    /// or there were too many.
+    /// Ends an epoch for all that is sent, and reads what was counted by then. None: a worker did not answer in time,
+    /// or there were too many epochs.
     pub fn cut(&mut self) -> Option<Cut> {
         if self.epoch == MOST_CUTS {
             return None;
@@ -427,14 +429,15 @@ impl Tester {
             counted.starved += made.starved;
         }
         for (stream, counted) in self.running.iter_mut().zip(&counted) {
-            // Where a worker has not answered there is no sample, and the epoch is one with the next.
+            // If a worker has not answered there is no sample, and this epoch is merged with the next.
             let before = stream.sent_by.last().copied().unwrap_or(0);
             stream.sent_by.push(if is_whole { counted.sent } else { before });
         }
         is_whole.then(|| Cut { epoch, at: time::seconds(at.saturating_sub(self.began)), counted })
     }
 
-    /// Packets and bytes that a port's device has brought and taken, ours and others, since the program began.
+    /// Packets and bytes that a port's device has received and sent since the program began, also those that are not
+    /// ours.
     pub fn port_counted(&self, number: usize) -> [(u64, u64); 2] {
         let at = self.ports[number].interface.0 as usize;
         let counters = &self.router.counters;
@@ -451,7 +454,7 @@ impl Tester {
         (0..self.ports.len()).all(|port| self.port_has_ended(port))
     }
 
-    /// The same of a port's.
+    /// Whether all streams of a port have sent what they had to.
     pub fn port_has_ended(&self, port: usize) -> bool {
         if self.running.iter().any(|stream| stream.port == port && stream.goes_on()) {
             return false;
@@ -465,7 +468,7 @@ impl Tester {
         })
     }
 
-    /// Stops all, waits until nothing has come for as long as `drain`, and reads what there is to read.
+    /// Stops all ports, waits until nothing has arrived for as long as `drain`, and reads the results.
     ///
     /// # Errors
     /// When a worker does not answer.
@@ -474,7 +477,7 @@ impl Tester {
         self.stop_ports(&all, drain, others)
     }
 
-    /// The same of some ports, while others go on.
+    /// The same for some ports, while other ports go on.
     ///
     /// # Errors
     /// When a worker does not answer.
@@ -532,10 +535,10 @@ impl Tester {
             let mut received = received.remove(&at).unwrap_or_default();
             let counted = Counted { received: received.packets, received_bytes: received.bytes, ..counted };
             if counted.lost() == 0 {
-                // What is missing was not taken by the port.
+                // The port did not take what is missing.
                 (received.losses, received.lost_before) = (Vec::new(), false);
             } else if running.is_accounted() && counted.sent > counted.reached {
-                // Behind the last that came nothing shows that there were more.
+                // Packets after the last that arrived leave no gap, so their loss is added here.
                 received.losses.push(ended);
             }
             let lost_by = match running.is_accounted() {
@@ -560,7 +563,7 @@ impl Tester {
         })
     }
 
-    /// Takes the streams of some ports out, with what was counted of them, and their shares.
+    /// Removes the streams of some ports. Returns them with what was counted of them, and their shares.
     fn take(&mut self, ports: &[usize]) -> (Vec<(Running, Counted)>, Vec<Part>) {
         let counted = self.counted();
         let (mut gone, mut places) = (Vec::new(), Vec::new());
@@ -582,7 +585,7 @@ impl Tester {
         (gone, parts)
     }
 
-    /// Waits until nothing has come of these ports' for so long; how long that took.
+    /// Waits until no packet of these ports has arrived for as long as `quiet`. Returns how long that took.
     fn drain(&mut self, ports: &[usize], quiet: Duration, others: &mut dyn FnMut()) -> Duration {
         const MOST: Duration = Duration::from_secs(30);
         let begun = Instant::now();

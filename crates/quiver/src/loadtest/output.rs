@@ -1,6 +1,5 @@
-//! Files that the load tester writes. It writes over its own, and over no others: a test that ran for hours is not
-//! worth somebody's notes. Files are looked at before the test, so that hours of it are not lost for a wrong name
-//! either.
+//! Files that the load tester writes. It overwrites its own files and no others: the results of hours are not worth the
+//! operator's notes. Files are checked before the test, so that a wrong name does not lose hours of results either.
 
 use clap::Args;
 use loadtest::{page, session};
@@ -8,8 +7,8 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
-/// How a file begins that was written here: figures of a run, a session, a page, and a ramp as `trex-loadtest.py`
-/// writes it, which puts spaces elsewhere.
+/// How files begin that the load tester wrote: figures of a run, a session, a page, and a ramp in the format of
+/// `trex-loadtest.py`. That script puts spaces elsewhere, so its own files do not match.
 const OWN: [&str; 4] =
     ["{\n  \"format\": \"quiver-loadtest/", session::BEGINNING, page::BEGINNING, "{\"vars\":{\"profile_file\":"];
 
@@ -21,7 +20,7 @@ pub struct Overwrite {
 }
 
 impl Overwrite {
-    /// Whether a file may be written: there is none, it has nothing in it, it is our own, or it is no regular file.
+    /// Whether a file may be written: it does not exist, it is empty, it is our own, or it is no regular file.
     ///
     /// # Errors
     /// Why not, and what to do.

@@ -1,8 +1,8 @@
 //! `ip4-icmp-error`: tells the sender of a packet why the packet was not forwarded.
 //!
 //! Reads: the packet, and in the scratch word a [`Report`] of what to say. Writes: the ICMP message around the start
-//! of the packet, in place; `target`, the sender. Next: `ip4-lookup`; `mpls-lookup` with what is told of a packet
-//! that a label led here: it goes on along that one's path, labelled alike.
+//! of the packet, in place; `target`, the sender. Next: `ip4-lookup`; `mpls-lookup` with a report on a packet that a
+//! label led here: the report follows the packet's path, with the same labels.
 //!
 //! An error is never sent about what RFC 1812 4.3.2.7 lists, and by each worker no more than the operator
 //! allows (4.3.2.8). It is sent from an address of the interface by which it leaves (4.3.2.4). The packet is

@@ -3,8 +3,8 @@
 //! Reads: the message, which begins so many bytes behind `l3` as the scratch word says. Writes: the echo reply in
 //! place, with an IPv6 header right before it. Next: `ip6-lookup` with a reply, or `ip6-glean` (`ip6-local` when it
 //! asked itself) when the asker, or the address that was asked, is of the link only; `icmp6-neighbor-discovery` with
-//! that; `ip6-punt` with what asks for nothing here. Answers to pings of our own, and errors about them, are told to
-//! control.
+//! that; `ip6-punt` with messages that no node here answers. The worker reports replies to the router's own pings, and
+//! errors about them, to the control thread.
 
 use super::reply_path::{self, ReplyPath};
 use crate::events::EventSender;

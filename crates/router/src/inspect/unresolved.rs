@@ -1,5 +1,5 @@
-//! Neighbours without an answer, for `show errors` and `show trace`: who is asked for while packets wait, and who did
-//! not answer lately.
+//! Neighbours without an answer, for `show errors` and `show trace`: those that packets wait for, and those that did
+//! not answer recently.
 
 use crate::Router;
 use crate::neighbour::NeighbourKey;

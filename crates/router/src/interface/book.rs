@@ -1,5 +1,5 @@
-//! What is told of interfaces, kept so that a change of one costs what that one is, however many there are: the table
-//! of views with those that have changed since it was published, and what is found over all interfaces.
+//! The books on interfaces. A change of one interface costs the same, however many there are. They hold the table of
+//! views, the views that have changed since it was published, and what is searched for over all interfaces.
 
 use super::{Interface, InterfaceView, Interfaces, ViewTable};
 use crate::ip::control::TableIndex;

@@ -4,7 +4,7 @@
 //! `l2` and `length`; for `ip4-frag`, the MTU in the scratch word. Next: the adjacency's interface output; `ip4-arp`
 //! when the next hop is not known (`ip6-discover-neighbor` when it has an IPv6 address, which those of labelled
 //! packets may); `ip4-frag` when the packet is too long; `ip4-icmp-error` when it must not be cut, or when the TTL is
-//! used up; `ip4-redirect` when it turns back where its sender is to be told.
+//! used up; `ip4-redirect` when the packet leaves by the interface that it came by, and its sender may get a redirect.
 
 use super::options;
 use crate::icmp::{Policy, Report, SharedPolicy};

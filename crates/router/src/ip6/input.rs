@@ -150,8 +150,8 @@ fn way_on(view: &Ip6View) -> Edge {
     if view.source_check.is_some() { Edge::Urpf } else { Edge::Lookup }
 }
 
-/// Whether a packet asks for a host that its link's interface answers for: who knows that host asks it, and not a
-/// group, whether it is still there (RFC 4861 7.2.8).
+/// Whether a packet is a solicitation for a host that the interface answers for by proxy. A neighbour that has that
+/// host in its cache asks the host's own address, not a group, whether it is still there (RFC 4861 7.2.8).
 fn asks_for_proxied(cx: &Context<'_>, row: &Row, view: &Ip6View) -> bool {
     let bytes = visible(cx, row);
     let header = ipv6::Header::new_unchecked(bytes);
@@ -193,9 +193,9 @@ fn remarkable(cx: &Context<'_>, row: &mut Row, view: &Ip6View) -> Result<Edge, E
     Ok(if view.source_check.is_some() && is_checked(cx, row, source, to) { Edge::Urpf } else { to })
 }
 
-/// Whether routes can tell of a packet's source. One that is its link's only lies where it came from, and of who has
-/// no address yet they know nothing (RFC 4862 5.4, RFC 3810 5.2.13). What Neighbor Discovery says on its link is
-/// judged where it is read: stations find each other by it, whatever the routes are.
+/// Whether a source can be checked against routes. A link-local source lies on the link that it came from, and a
+/// station without an address has no route (RFC 4862 5.4, RFC 3810 5.2.13). Messages of Neighbor Discovery are checked
+/// by the node that reads them: stations find each other by them, whatever the routes are.
 fn is_checked(cx: &Context<'_>, row: &Row, source: Ipv6Addr, to: Edge) -> bool {
     let is_discovery = to == Edge::Local && speaks_of_neighbours(cx, row);
     !is_of_its_link(source) && !is_discovery

@@ -5,7 +5,7 @@
 //! `ip6-stale-neighbor` when the next hop was not confirmed lately; `ip6-discover-neighbor` when the next hop is not
 //! known (`ip4-arp` when it has an IPv4 address, which those of labelled packets may); `ip6-frag` when a packet of
 //! this router's own is too long; `ip6-icmp-error` when one of others is, its hops are used up, or its source is of
-//! its link only; `ip6-redirect` when it turns back where its sender is to be told.
+//! its link only; `ip6-redirect` when it leaves by the interface that it came by, and its sender may get a redirect.
 
 use crate::icmp::{SharedPolicy, Switches};
 use crate::icmp6::Report;

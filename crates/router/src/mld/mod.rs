@@ -1,9 +1,9 @@
 //! Multicast Listener Discovery (RFC 3810, RFC 2710): which groups are listened to on a link.
 //!
-//! Switches that look into it ("snooping") pass frames to a group on only to who has said that it listens: a router
-//! that does not say so for the groups of its own addresses is not found by its neighbours. So control reports them
-//! ([`control`]), answers queries, and, where an operator wants it, asks itself ([`querier`]), as such switches need
-//! one who does. What others say is read by a node ([`input`]). Nothing is routed to groups.
+//! Snooping switches forward frames for a group only to stations that have reported it. A router that does not report
+//! the groups of its own addresses is not found by its neighbours. So the control thread reports them ([`control`]) and
+//! answers queries. Where the operator wants it, it also sends queries ([`querier`]), because such switches need a
+//! querier on the link. A node reads the reports of other stations ([`input`]). The router forwards no group traffic.
 
 pub mod cli;
 pub(crate) mod config;

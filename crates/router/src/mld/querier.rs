@@ -1,6 +1,5 @@
-//! The router as the one who asks (RFC 3810 section 7), where an operator wants it: switches that pass frames on by
-//! what they hear need somebody whose questions are answered. What is heard is kept for as long as it holds, and
-//! shown.
+//! The router as querier (RFC 3810 section 7), where the operator wants it: snooping switches need one on the link. The
+//! reports that it receives are kept until they expire, and shown.
 
 use super::control::ROBUSTNESS;
 use crate::agenda::Timed;

@@ -1,8 +1,8 @@
 //! `mpls-icmp-error`: tells the sender of a labelled packet why the packet was not forwarded.
 //!
-//! A router in the middle of a label switched path knows no way to the sender, who may be a customer's with addresses
-//! of his own. So the message is labelled as the packet was and goes on along its path, from whose end it finds back
-//! (RFC 3032 2.3.2). It tells the label stack with which the packet came (RFC 4884, RFC 4950).
+//! A router in the middle of a label switched path has no route to the sender, which may be in a customer's network
+//! with private addresses. So the message gets the packet's labels and follows its path. The router at the end of the
+//! path has a route back (RFC 3032 2.3.2). The message quotes the packet's label stack (RFC 4884, RFC 4950).
 //!
 //! Reads: `l3`, the label stack; in the scratch word an [`icmp::Report`] of what to say, of too long a packet with
 //! the length that fits from the top label on. Writes: the labelled message in place of the packet. Next:
@@ -181,8 +181,8 @@ impl Labelled {
         &self.entries[..self.depth]
     }
 
-    /// Where what is told of the packet goes: as it came, with all hops before it. Nothing is forwarded by an entropy
-    /// label, so that it has none (RFC 6790 4.2).
+    /// The label stack of the report: the packet's own, with the highest TTL. An entropy label has none, because no
+    /// router forwards by it (RFC 6790 4.2).
     fn way(&self) -> impl Iterator<Item = StackEntry> {
         let above = std::iter::once(None).chain(self.stack().iter().map(|entry| Some(entry.label())));
         self.stack().iter().zip(above).map(|(entry, above)| {

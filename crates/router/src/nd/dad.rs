@@ -1,10 +1,10 @@
-//! Duplicate Address Detection (RFC 4862 section 5.4, RFC 7527): an address is not used before the link was asked
-//! whether somebody has it, and not used at all while somebody does.
+//! Duplicate Address Detection (RFC 4862 section 5.4, RFC 7527): before the router uses an address, it asks the link
+//! whether another station has it. It does not use the address while another station does.
 //!
-//! It begins when an address appears on an interface that can be used, and again when the interface comes back: who
-//! was plugged in meanwhile may have it. Meanwhile ([`Standing::Tentative`]) it is not answered for, nor spoken from.
-//! An address that another station has ([`Standing::Duplicate`]) is that station's, until the interface goes down and
-//! up or the address is stated anew.
+//! Detection begins when an address appears on a usable interface, and again when the interface comes back: a station
+//! that was plugged in meanwhile may have the address. Until it ends ([`Standing::Tentative`]) the router neither
+//! answers for the address nor sends from it. A duplicate ([`Standing::Duplicate`]) stays unused until the interface
+//! goes down and up, or the operator sets the address again.
 
 use crate::agenda::{Agenda, Timed};
 use crate::ip::control::Source;

@@ -1,6 +1,6 @@
-//! Proxy Neighbor Discovery (RFC 4861 7.2.8, RFC 4389): a host behind one interface is answered for on the others,
-//! where its address would be on the link. What is sent to it there comes to this router, which has a route to the
-//! host itself.
+//! Proxy Neighbor Discovery (RFC 4861 7.2.8, RFC 4389): the router answers for a host behind one interface on the
+//! others, where its address would be on the link. Packets to it then come to this router, which has a route to the
+//! host.
 
 use crate::interface::Interface;
 use crate::ip::control::{Path, PathAction, Source, TableIndex};

@@ -1,12 +1,12 @@
-//! `ip4-punt`, `ip6-punt`: packets for this router, or for the host behind it, that no node here takes.
+//! `ip4-punt`, `ip6-punt`: packets to this router that no other node handles. They go to the host behind it, if any.
 //!
 //! Reads: why the packet is here, an [`Unclaimed`] in the scratch word; the interface that received it. Writes: for
-//! the host, the adjacency that leads there into `target`. Next: `ip4-rewrite` or `ip6-rewrite` when there is a way
-//! to the host, which is not the one that the packet came by (but for errors about what came by it). Else the
-//! packet's sender is told: `tcp4-reset` or `tcp6-reset`, where the segment begins in the scratch word; or
-//! `ip4-icmp-error` or `ip6-icmp-error` with the reason in it; or the packet ends here by name.
+//! the host, the adjacency that leads there into `target`. Next: `ip4-rewrite` or `ip6-rewrite` when there is a path
+//! to the host. It must not be the interface that received the packet, except for errors about packets from there.
+//! Else the sender is notified: `tcp4-reset` or `tcp6-reset`, with the start of the segment in the scratch word; or
+//! `ip4-icmp-error` or `ip6-icmp-error`, with the reason in it. Other packets end here as a named drop.
 //!
-//! Of IPv6, what is from or to an address of its link only stays there (RFC 4291 2.5.6): the host could not answer it.
+//! IPv6 packets from or to a link-local address stay on their link (RFC 4291 2.5.6): the host could not answer them.
 
 use super::{SharedPunts, ToHost, Unclaimed};
 use crate::rate::TokenBucket;
@@ -115,8 +115,8 @@ impl Punt {
         to_host(row, way)
     }
 
-    /// What a packet's sender is told when the host does not take it either (RFC 1122 3.2.2.1, RFC 4443 3.1, RFC 8200
-    /// 4).
+    /// How the sender is notified when there is no path to the host either (RFC 1122 3.2.2.1, RFC 4443 3.1, RFC 8200
+    /// section 4).
     fn refuse(&self, row: &mut Row, reason: Unclaimed) -> Edge {
         row.scratch = match (reason, self.family) {
             (Unclaimed::Route | Unclaimed::Error, _) => return Edge::NoHost,

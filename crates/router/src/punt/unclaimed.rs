@@ -49,8 +49,8 @@ impl From<u64> for Unclaimed {
 }
 
 impl Unclaimed {
-    /// Of an ICMP message of which this router makes nothing; none when it is one of its own that came back. What the
-    /// host sends under an address of the router's is told of to that address.
+    /// The reason for an ICMP message that no node of this router handles; none when the router's own message came
+    /// back. Errors about packets that the host sent from one of the router's addresses come to that address.
     pub fn message(row: &Row, ways: &Ways) -> Option<Unclaimed> {
         match row.flags & flag::ORIGINATED {
             0 => Some(Unclaimed::Message),

@@ -2,7 +2,7 @@
 //!
 //! Reads: fragments. Writes: the datagram, in buffers of its own, with the header of its first fragment. Next:
 //! `ip4-local` or `ip6-local` with a datagram that is whole; `ip4-icmp-error` or `ip6-icmp-error` when its time was
-//! up and the first fragment had come, and with fragments of IPv6 whose senders are to be told what is wrong.
+//! up and the first fragment had come, and with IPv6 fragments whose sender is notified of the fault.
 //!
 //! In the ledger a datagram in progress is one held packet, and the fragments after its first
 //! are consumed. While anything is in progress, a timer has it look for what is overdue.

@@ -8,8 +8,8 @@ use wire::ipv6::HEADER_LEN;
 use wire::nd::{NdOption, PrefixInformation, ROUTER_ADVERTISEMENT_LEN, RouterAdvertisement, emit_domain_name};
 use wire::{Prefix6, ipv6};
 
-/// Prefixes in one message, so that it is no longer than the least MTU whatever else it tells; a link with more is
-/// told of them in several (RFC 4861 section 6.2.3).
+/// Prefixes in one message, so that it fits the minimum MTU whatever else it holds. A link with more prefixes gets
+/// several messages (RFC 4861 section 6.2.3).
 const PREFIXES_AT_ONCE: usize = 16;
 /// Longer than any message.
 const MOST_BYTES: usize = ipv6::MIN_MTU as usize;

@@ -43,7 +43,7 @@ const SMALLEST_BLOCK: usize = 16;
 pub(super) struct Slots {
     pub(super) first: Reserved<AtomicU32>,
     pub(super) second: Reserved<AtomicU32>,
-    /// There is more of it than caches hold. A hint: it changes how slots are asked for, and not what they say.
+    /// The table is larger than the caches. A hint: it changes how slots are prefetched, not what they hold.
     pub(super) is_far: AtomicBool,
 }
 
@@ -56,7 +56,7 @@ impl Slots {
         })
     }
 
-    /// Asks for the slot of an address.
+    /// Prefetches the slot of an address.
     #[inline]
     pub(super) fn prefetch(&self, address: u32) {
         prefetch(&self.first_level()[(address >> 8) as usize]);
@@ -72,7 +72,7 @@ impl Slots {
         self.second[slot as usize].load(Ordering::Acquire)
     }
 
-    /// Writes the leaf of each address, MISS included, and says whether there was one.
+    /// Writes the leaf of each address, MISS included. Returns whether there was a MISS.
     #[inline]
     fn resolve(&self, kernel: Kernel, addresses: &[u32], leaves: &mut [u32]) -> bool {
         assert!(addresses.len() == leaves.len() && leaves.len() >= SMALLEST_BLOCK);
@@ -106,7 +106,7 @@ impl Form {
         }
     }
 
-    /// Writes the leaf of each address, MISS included, and says whether there was one.
+    /// Writes the leaf of each address, MISS included. Returns whether there was a MISS.
     #[inline]
     fn resolve(&self, kernel: Kernel, addresses: &[u32], leaves: &mut [u32]) -> bool {
         match self {
@@ -116,14 +116,13 @@ impl Form {
     }
 }
 
-/// What both sides share. The writer stores with Release, so who finds a leaf also
-/// finds what the leaf names, and who finds a page finds it filled.
+/// What both sides share. The writer stores with Release, so a reader that finds a leaf also finds what the leaf names,
+/// and a reader that finds a page finds it filled.
 ///
-/// Every address but one kind reads one slot that decides alone. A MISS reads two
-/// words, slot and default route, and two updates may pass between the two reads
-/// (add 10/8, remove 0/0: the old slot and the new default together would say "no
-/// route", which was never true). So the default carries a generation, is read before
-/// and after the slots, and the lookup starts over when it changed.
+/// Most addresses find a slot that decides alone. A MISS reads two words, slot and default route, and two updates may
+/// pass between the two reads (add 10/8, remove 0/0: the old slot and the new default together would say "no route",
+/// which was never true). So the default carries a generation, is read before and after the slots, and the lookup
+/// starts over when it changed.
 pub(super) struct Table {
     pub(super) form: Published<Form>,
     /// Generation in the upper half, leaf in the lower.
@@ -230,8 +229,8 @@ impl Lookup4 {
         }
     }
 
-    /// Who asks early: for tables that are larger than caches, so that their slots are on their way before they are
-    /// looked up. None: the table is small, or of a form for which it would not pay.
+    /// A handle to prefetch slots early, for tables that are larger than the caches: slots are then on their way before
+    /// the lookup. None: the table is small, or of a form for which it would not pay.
     #[inline]
     pub fn ahead<'r>(&'r self, round: &'r Round<'_>) -> Option<Ahead<'r>> {
         match self.table.form.load(round) {
@@ -240,8 +239,8 @@ impl Lookup4 {
         }
     }
 
-    /// As [`Lookup4::lookup_batch`] in a table without its default route: what nothing longer
-    /// covers is [`Leaf::MISS`].
+    /// As [`Lookup4::lookup_batch`] in a table without its default route: an address that only the default route covers
+    /// gives [`Leaf::MISS`].
     #[inline]
     pub fn lookup_batch_but_default(&self, round: &Round<'_>, addresses: &mut [u32]) {
         let form = self.table.form.load(round);
@@ -264,22 +263,22 @@ impl Lookup4 {
     }
 }
 
-/// Asks for slots early: see [`Lookup4::ahead`].
+/// Prefetches slots early: see [`Lookup4::ahead`].
 #[derive(Clone, Copy)]
 pub struct Ahead<'r> {
     slots: &'r [AtomicU32; FIRST_LEVEL_SLOTS],
 }
 
 impl Ahead<'_> {
-    /// These addresses will be looked up.
+    /// Prefetches the slots of addresses that will be looked up.
     #[inline(always)]
     pub fn ask(&self, addresses: &[u32]) {
         addresses.iter().for_each(|address| prefetch_far(&self.slots[(address >> 8) as usize]));
     }
 }
 
-/// First-level slots are asked for so many addresses before they are read. Enough to
-/// cover a miss to memory (about 100 ns at 1-2 ns per address).
+/// First-level slots are prefetched this many addresses before they are read. Enough to cover a miss to memory (about
+/// 100 ns at 1-2 ns per address).
 const AHEAD: usize = 64;
 
 impl Slots {
@@ -297,7 +296,8 @@ impl Slots {
         }
     }
 
-    /// Asks for the first slots that a kernel will read, and gives how far it is to ask ahead of itself for the others.
+    /// Prefetches the first slots that a kernel will read. Returns how far ahead of itself the kernel is to prefetch
+    /// the others.
     #[inline(always)]
     fn begin(&self, addresses: &[u32]) -> usize {
         if self.is_far.load(Ordering::Relaxed) {
@@ -325,7 +325,7 @@ impl Continued {
         Continued { lanes: [0; BLOCK + MOST_LANES], count: 0 }
     }
 
-    /// Notes those lanes from `start` on that `mask` names, and asks for their slots.
+    /// Notes those lanes from `start` on that `mask` names, and prefetches their slots.
     #[inline(always)]
     fn note(&mut self, table: &Slots, leaves: &[u32], start: usize, mut mask: u32) {
         while mask != 0 {
@@ -337,13 +337,13 @@ impl Continued {
         }
     }
 
-    /// Reads the slots of the lanes noted, and says whether one of them holds a MISS.
+    /// Reads the slots of the lanes noted. Returns whether one of them holds a MISS.
     #[inline(always)]
     fn resolve(&self, table: &Slots, leaves: &mut [u32]) -> bool {
         let mut missed = false;
         for lane in &self.lanes[..self.count] {
             let leaf = &mut leaves[*lane as usize];
-            // Of the last group some lanes may have been in the one before.
+            // The last group may overlap the one before, so a lane may be noted twice.
             if *leaf >= CONTINUED {
                 *leaf = table.second[(*leaf & SLOT_MASK) as usize].load(Ordering::Acquire);
                 missed |= *leaf == MISS;
@@ -356,7 +356,7 @@ impl Continued {
 mod scalar {
     use super::*;
 
-    /// Addresses between two looks ahead.
+    /// Addresses between two prefetches.
     const GROUP: usize = 16;
 
     pub(super) fn resolve(table: &Slots, addresses: &[u32], leaves: &mut [u32]) -> bool {

@@ -1,4 +1,4 @@
-//! A prefix as stretches of addresses that are treated alike, read off the tree of prefixes.
+//! Divides a prefix into stretches of addresses that are treated alike, from the tree of prefixes.
 
 use super::Key;
 use super::lines::{LINE, MISS};
@@ -8,7 +8,7 @@ use crate::leaf::Leaf;
 /// Most ranges in a node.
 pub(super) const RANGES: usize = LINE;
 
-/// What a prefix's number says to lookups: its leaf, or MISS while it is not to be used.
+/// Gives lookups the leaf for a prefix's number, or MISS while the prefix is not to be used.
 pub(super) trait Leaves: Fn(u32) -> Leaf {}
 impl<F: Fn(u32) -> Leaf> Leaves for F {}
 
@@ -22,11 +22,11 @@ pub(super) struct Run {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum To {
     Leaf(u32),
-    /// To longer prefixes: their node, the prefix that they are in, and the leaf around them.
+    /// On to longer prefixes: their node, the prefix that they are in, and the leaf around them.
     On(NodeRef, Key, u32),
 }
 
-/// The stretches of a prefix, as long as they are not more than they may be.
+/// The stretches of a prefix, at most `most`.
 struct Runs {
     first: u128,
     runs: Vec<Run>,
@@ -34,7 +34,7 @@ struct Runs {
 }
 
 impl Runs {
-    /// Everything up to `last` that is not there yet. False: there are too many.
+    /// Adds the addresses up to `last` that are not there yet. False: there are too many stretches.
     fn put(&mut self, last: u128, to: To) -> bool {
         match self.runs.last_mut() {
             Some(before) if before.to == to && matches!(to, To::Leaf(_)) => before.last = last,
@@ -43,7 +43,7 @@ impl Runs {
         self.runs.len() <= self.most
     }
 
-    /// Fills up to the address before one.
+    /// Fills up to just before `address`.
     fn fill_to(&mut self, address: u128, leaf: u32) -> bool {
         let is_there = match self.runs.last() {
             Some(run) => run.last + 1 == address,
@@ -58,7 +58,8 @@ impl Runs {
     }
 }
 
-/// The leaf of the longest prefix that covers all of another, itself included; the default route apart.
+/// The leaf of the longest prefix that covers all of `outer`, `outer` itself included. The default route does not
+/// count.
 pub(super) fn showing(trie: &Trie, outer: Key, leaves: &impl Leaves) -> u32 {
     trie.longest(outer.address(), outer.length(), |key, value| own(key, Some(value), leaves)).unwrap_or(MISS)
 }
@@ -69,8 +70,8 @@ pub(super) fn own(key: Key, value: Option<u32>, leaves: &impl Leaves) -> Option<
     leaf.filter(|leaf| *leaf != MISS)
 }
 
-/// The stretches of `outer`, whose topmost node is `top`; what is longer than the granularity is not told apart.
-/// None: they are more than they may be.
+/// The stretches of `outer`, whose topmost node is `top`. Prefixes longer than the granularity are not distinguished.
+/// None: there are more than `most`.
 pub(super) fn stretches(
     trie: &Trie,
     top: NodeRef,
@@ -85,7 +86,7 @@ pub(super) fn stretches(
     all.then_some(runs.runs)
 }
 
-/// Those up to the end of a node. False: they are too many.
+/// Adds the stretches up to the end of a node. False: there are too many.
 fn stretch(trie: &Trie, top: NodeRef, granularity: u8, around: u32, leaves: &impl Leaves, runs: &mut Runs) -> bool {
     let (key, value) = trie.look(top);
     if key.length() > granularity || key.length() == granularity && trie.has_children(top) {

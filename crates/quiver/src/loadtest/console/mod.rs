@@ -1,6 +1,6 @@
-//! `quiver loadtest console`: a test that somebody steers, in the manner of T-Rex's console. At a terminal what ports
-//! do is drawn each second above the line that is typed ([`screen`]); from a file or a pipe commands are carried out
-//! one after the other.
+//! `quiver loadtest console`: a test that the operator steers, in the manner of T-Rex's console. At a terminal the
+//! state of the ports is drawn each second above the input line ([`screen`]). From a file or a pipe, commands are
+//! carried out one after the other.
 
 mod screen;
 mod words;
@@ -18,7 +18,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 use words::{Done, Waiting};
 
-/// How often control looks what is due.
+/// How often control does what is due.
 const TICK: Duration = Duration::from_millis(20);
 /// The longest line that is read, and how many are read ahead.
 const LONGEST_LINE: u64 = 4096;
@@ -35,7 +35,7 @@ pub struct Options {
     setup: SetUp,
 }
 
-/// Does it.
+/// Runs the console.
 ///
 /// # Errors
 /// What failed, in words.
@@ -46,7 +46,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
     let mut notes = Vec::new();
     setup.assume_line(&device, &mut notes);
-    // Each 'start' says what it sends.
+    // A plan needs a profile, but each 'start' gives its own.
     let nothing = Profile::built_in("bench").map_err(|error| error.to_string())?;
     let plan = setup.plan(device, nothing, Direction::Bi, Rate::Factor(1.0), setup.interval)?;
     let interrupted = interruption()?;
@@ -68,7 +68,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
 }
 
-/// A console, and when it was looked at.
+/// A console, and when its view was last renewed.
 struct Steered {
     console: Console,
     interval: Duration,
@@ -76,7 +76,7 @@ struct Steered {
 }
 
 impl Steered {
-    /// Lets control do what is due, and looks when it is time; what there is to say.
+    /// Does the control work that is due, and renews the view when it is time. Returns what to report.
     fn tick(&mut self) -> Result<Vec<String>, String> {
         let said = self.console.tick().map_err(|error| error.to_string())?;
         if self.looked.elapsed() >= self.interval {
@@ -86,7 +86,7 @@ impl Steered {
         Ok(said)
     }
 
-    /// Ends what is sent; what came of it.
+    /// Stops all ports that send. Returns their results.
     fn stop_all(&mut self) -> String {
         let busy = self.console.busy();
         if busy.is_empty() {
@@ -96,7 +96,7 @@ impl Steered {
     }
 }
 
-/// Lines of a file or of standard input, with their numbers, as they come.
+/// Lines of a file or of standard input, as they arrive.
 fn lines(file: Option<&std::path::Path>) -> Result<Receiver<io::Result<String>>, String> {
     let reader: Box<dyn io::Read + Send> = match file.filter(|file| *file != std::path::Path::new("-")) {
         Some(file) => Box::new(std::fs::File::open(file).map_err(|error| format!("{}: {error}", file.display()))?),
@@ -168,7 +168,7 @@ fn script(steered: &mut Steered, lines: Receiver<io::Result<String>>, interrupte
             }
         }
     }
-    // Whatever ended it: what was sent is told.
+    // Whatever ended the script, report the results of what was sent.
     say(&steered.stop_all())?;
     outcome
 }

@@ -1,5 +1,5 @@
-//! Which answers a worker tells control of: those to pings that run, from the host that was asked, a few for each
-//! request. Everybody else's are not told, so that whoever guesses or floods costs control nothing.
+//! Which replies a worker reports to the control thread: those to pings that run, from the pinged host, a few for each
+//! request. It reports no others, so that a host that guesses or floods costs the control thread nothing.
 
 use super::{Event, answer};
 use crate::events::EventSender;
@@ -47,8 +47,8 @@ impl Awaited {
         self.pings.retain(|ping| ping.identifier != identifier);
     }
 
-    /// Tells control of an answer, when it is to a ping of ours that may have one more: `told`, or `busy` when
-    /// control has more to do than it can.
+    /// Reports a reply to the control thread, when it belongs to a running ping that may have one more. Returns `told`,
+    /// or `busy` when the control thread is overloaded.
     #[inline]
     pub fn tell<E>(&mut self, cx: &Context<'_>, row: &Row, told: E, busy: E) -> Option<E> {
         if self.pings.is_empty() { None } else { self.tell_cold(cx, row, told, busy) }
