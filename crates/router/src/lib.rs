@@ -283,7 +283,8 @@ pub enum Error {
 }
 
 /// All capabilities, in the order in which packets meet them.
-pub static CAPABILITIES: [&capability::Capability; 18] = [
+// A constant: a static item would have all of them compiled into each test program that uses none.
+pub const CAPABILITIES: [&capability::Capability; 18] = [
     &packet_generator::CAPABILITY,
     &interface::CAPABILITY,
     &span::CAPABILITY,

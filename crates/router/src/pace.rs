@@ -206,50 +206,6 @@ impl ControlStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Devices, Options};
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    #[test]
-    fn others_are_answered_between_pieces_and_not_within_one() {
-        let options = Options { buffers: 1024, huge_pages: false, devices: Devices::DryRun, ..Options::default() };
-        let mut router = Router::new(options).unwrap();
-        let looks = Arc::new(AtomicUsize::new(0));
-        let count = looks.clone();
-        router.pace.set_between(move |router| {
-            count.fetch_add(1, Ordering::Relaxed);
-            router.breathe();
-        });
-        router.pace.begin("ip route add");
-        router.breathe();
-        assert_eq!(looks.load(Ordering::Relaxed), 0, "the first piece has just begun");
-        router.pace.set_piece(Duration::ZERO);
-        (0..3).for_each(|_| router.breathe());
-        assert_eq!(looks.load(Ordering::Relaxed), 3, "who looks does not look again meanwhile");
-        let doing = router.pace.status.doing().unwrap();
-        assert_eq!((&*doing.what, doing.pieces), ("ip route add", 3));
-        router.pace.end();
-        assert!(router.pace.status.doing().is_none());
-    }
-
-    #[test]
-    fn others_are_answered_while_work_is_done_aside() {
-        let options = Options { buffers: 1024, huge_pages: false, devices: Devices::DryRun, ..Options::default() };
-        let mut router = Router::new(options).unwrap();
-        assert_eq!(router.aside(|| thread::current().id()), thread::current().id(), "nobody is to be answered");
-        // The work goes on when three have been answered: it would wait for ever if it were done here.
-        let (look, looked) = bounded(3);
-        router.pace.set_piece(Duration::ZERO);
-        router.pace.set_between(move |_| {
-            let _ = look.try_send(());
-        });
-        router.pace.begin("load");
-        let patience = Duration::from_secs(60);
-        let answered =
-            router.aside(|| (0..3).map(|_| looked.recv_timeout(patience).is_ok()).filter(|came| *came).count());
-        assert_eq!(answered, 3);
-        let panics = std::panic::AssertUnwindSafe(|| router.aside(|| -> () { panic!("a defect") }));
-        assert!(std::panic::catch_unwind(panics).is_err(), "what panics there panics here");
-    }
 
     #[test]
     fn of_each_kind_of_work_the_longest_is_kept() {

@@ -5,7 +5,7 @@ use super::plan::{Difference, Step, steps};
 use crate::{Devices, Options, Router, check_memory};
 use command::{CommandError, CommandSet, FileError, Files, PathKind, complete_lines};
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Longest file of configuration, in bytes: some 500,000 routes.
@@ -16,7 +16,10 @@ const HEADING: u64 = 256;
 const PLAN_BUFFERS: u32 = graph::buffer::MIN_BUFFERS;
 
 /// The commands by which configuration is stated and taken away.
-static COMMANDS: LazyLock<CommandSet<Router>> = LazyLock::new(crate::commands);
+fn commands() -> &'static CommandSet<Router> {
+    static COMMANDS: OnceLock<CommandSet<Router>> = OnceLock::new();
+    COMMANDS.get_or_init(crate::commands)
+}
 
 /// Why a configuration was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -83,9 +86,9 @@ fn aftermath(not_undone: &[String]) -> String {
 /// Carries out a command of a file. One that ends in `?` would be answered with help, and
 /// state nothing without a word.
 fn carry_out(router: &mut Router, line: &str) -> Result<(), CommandError> {
-    match COMMANDS.question(line) {
+    match commands().question(line) {
         Some(_) => Err(CommandError::new("a question ('?') states no configuration")),
-        None => COMMANDS.execute(router, line).map(drop),
+        None => commands().execute(router, line).map(drop),
     }
 }
 
@@ -172,9 +175,9 @@ impl Router {
         for line in lines {
             self.breathe();
             check_memory()?;
-            let states = COMMANDS.find(&line.text).is_none_or(command::Command::is_configuration);
+            let states = commands().find(&line.text).is_none_or(command::Command::is_configuration);
             if !states {
-                let name = COMMANDS.find(&line.text).map_or("", command::Command::name);
+                let name = commands().find(&line.text).map_or("", command::Command::name);
                 let message = format!("'{name}' states no configuration ('exec' carries out any command)");
                 return Err(refused(line.number, message));
             }
@@ -280,11 +283,11 @@ impl Router {
     fn take_each(&mut self, steps: Vec<Step>) -> Result<(), ConfigError> {
         for (at, step) in steps.iter().enumerate() {
             self.breathe();
-            let Err(error) = COMMANDS.execute(self, &step.command) else { continue };
+            let Err(error) = commands().execute(self, &step.command) else { continue };
             let mut not_undone = Vec::new();
             for taken in steps[..at].iter().rev() {
                 self.breathe();
-                if let Err(error) = COMMANDS.execute(self, &taken.undo) {
+                if let Err(error) = commands().execute(self, &taken.undo) {
                     log::error!("'{}' (taking back '{}'): {error}", taken.undo, taken.command);
                     not_undone.push(taken.undo.clone());
                 }

@@ -365,6 +365,11 @@ impl Bed {
     pub fn errors_of(&mut self, act: impl FnOnce(&mut Bed)) -> Errors {
         let before = self.errors();
         act(self);
+        self.errors_since(&before)
+    }
+
+    // Not in `errors_of`, of which the compiler makes one for each caller.
+    fn errors_since(&mut self, before: &Errors) -> Errors {
         self.run();
         let mut moved = self.errors();
         moved.iter_mut().for_each(|(key, count)| *count -= before.get(key).copied().unwrap_or(0));

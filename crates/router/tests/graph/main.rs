@@ -31,6 +31,7 @@ mod ip6;
 mod listing;
 mod local;
 mod local6;
+mod meanings;
 mod mld;
 mod mpls;
 mod mpls_errors;

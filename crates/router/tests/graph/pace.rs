@@ -8,6 +8,8 @@ use quiver_router::ip::control::{Path, PathAction, Source, TableIndex};
 use quiver_router::neighbour::NeighbourKey;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::thread;
 use std::time::Duration;
 use wire::{Family, MacAddress, Prefix};
 
@@ -199,4 +201,46 @@ fn a_configuration_of_many_routes_is_collected_in_pieces() {
     let saved = std::fs::read_to_string(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
     assert_eq!(saved.lines().filter(|line| line.starts_with("ip route add 5")).count(), MANY as usize);
+}
+
+#[test]
+fn others_are_answered_between_pieces_and_not_within_one() {
+    let (mut bed, _) = Bed::with_three_ports();
+    let router = &mut bed.router;
+    let looks = Arc::new(AtomicUsize::new(0));
+    let count = looks.clone();
+    router.pace.set_between(move |router| {
+        count.fetch_add(1, Ordering::Relaxed);
+        router.breathe();
+    });
+    router.pace.begin("ip route add");
+    router.breathe();
+    assert_eq!(looks.load(Ordering::Relaxed), 0, "the first piece has just begun");
+    router.pace.set_piece(Duration::ZERO);
+    (0..3).for_each(|_| router.breathe());
+    assert_eq!(looks.load(Ordering::Relaxed), 3, "a look does not begin another");
+    let doing = router.pace.status.doing().unwrap();
+    assert_eq!((&*doing.what, doing.pieces), ("ip route add", 3));
+    router.pace.end();
+    assert!(router.pace.status.doing().is_none());
+}
+
+#[test]
+fn others_are_answered_while_work_is_done_aside() {
+    let (mut bed, _) = Bed::with_three_ports();
+    let router = &mut bed.router;
+    assert_eq!(router.aside(|| thread::current().id()), thread::current().id(), "no one waits for an answer");
+    // The work goes on when three have been answered: it would wait for ever if it were done here.
+    let (look, looked) = sync_channel(3);
+    router.pace.set_piece(Duration::ZERO);
+    router.pace.set_between(move |_| {
+        let _ = look.try_send(());
+    });
+    router.pace.begin("load");
+    let patience = Duration::from_secs(60);
+    let answered =
+        router.aside(move || (0..3).map(|_| looked.recv_timeout(patience).is_ok()).filter(|came| *came).count());
+    assert_eq!(answered, 3);
+    let panics = std::panic::AssertUnwindSafe(|| router.aside(|| -> () { panic!("a defect") }));
+    assert!(std::panic::catch_unwind(panics).is_err(), "what panics there panics here");
 }
