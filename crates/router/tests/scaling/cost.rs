@@ -115,47 +115,79 @@ impl Cost {
     }
 }
 
-/// What is measured: a state of so much work, and the commands that are measured on it.
+/// What is measured: commands on a state of so much work, one step after the other.
 struct Case<'a> {
     name: &'a str,
-    /// So much that the commands take some tens of milliseconds.
+    /// So much that the commands of a step take some tens of milliseconds.
     work: usize,
     before: &'a dyn Fn(usize) -> Vec<String>,
-    measured: &'a dyn Fn(usize) -> Vec<String>,
+    steps: &'a [Step<'a>],
+}
+
+/// What is done, and the commands of so much work.
+pub type Step<'a> = (&'a str, &'a dyn Fn(usize) -> Vec<String>);
+
+/// What is known of a step: the least of a quarter of the work and of all of it, and the time of all trials.
+struct Known {
+    less: Cost,
+    more: Cost,
+    all_less: Duration,
+    all_more: Duration,
+}
+
+impl Known {
+    fn nothing() -> Known {
+        Known { less: Cost::unknown(), more: Cost::unknown(), all_less: Duration::ZERO, all_more: Duration::ZERO }
+    }
+
+    fn learn(&mut self, less: Cost, more: Cost) {
+        self.all_less += less.sum().0;
+        self.all_more += more.sum().0;
+        self.less.improve(less);
+        self.more.improve(more);
+    }
+
+    fn is_well(&self) -> bool {
+        let ((time, memory), (time4, memory4)) = (self.less.sum(), self.more.sum());
+        // On a busy machine little work may go through without an interruption in one trial, and much work never does.
+        // Over all trials both meet the same.
+        let is_in_time = time4 < MOST * time.max(LEAST_TIME) || self.all_more < MOST * self.all_less;
+        is_in_time && memory4 < u64::from(MOST) * memory.max(LEAST_MEMORY / 4)
+    }
 }
 
 impl Case<'_> {
-    fn cost(&self, work: usize) -> Cost {
+    /// What each step costs.
+    fn costs(&self, work: usize) -> Vec<Cost> {
         let mut bench = Bench::new(&(self.before)(work));
-        let measured = (self.measured)(work);
-        let memory = resident();
-        let times = measured.chunks(64).map(|chunk| {
-            let begin = cpu_time();
-            chunk.iter().for_each(|line| bench.give(line));
-            let time = cpu_time() - begin;
-            bench.settle();
-            time
-        });
-        Cost { times: times.collect(), memory: resident().saturating_sub(memory) }
+        let cost = |(_, commands): &Step| {
+            let commands = commands(work);
+            let memory = resident();
+            let times = commands.chunks(64).map(|chunk| {
+                let begin = cpu_time();
+                chunk.iter().for_each(|line| bench.give(line));
+                let time = cpu_time() - begin;
+                bench.settle();
+                time
+            });
+            Cost { times: times.collect(), memory: resident().saturating_sub(memory) }
+        };
+        self.steps.iter().map(cost).collect()
     }
 
     fn check(&self) {
-        let (mut less, mut more) = (Cost::unknown(), Cost::unknown());
-        let (mut of_all, mut of_all4) = (Duration::ZERO, Duration::ZERO);
+        let mut known: Vec<Known> = self.steps.iter().map(|_| Known::nothing()).collect();
         let mut said = String::new();
         for _ in 0..TRIALS {
-            let (cost, cost4) = (self.cost(self.work), self.cost(4 * self.work));
-            of_all += cost.sum().0;
-            of_all4 += cost4.sum().0;
-            less.improve(cost);
-            more.improve(cost4);
-            let ((time, memory), (time4, memory4)) = (less.sum(), more.sum());
-            let _ = writeln!(said, "{}: {} took {time:?}, {memory} bytes; ", self.name, self.work);
-            let _ = writeln!(said, "{}: {} took {time4:?}, {memory4} bytes", self.name, 4 * self.work);
-            // On a busy machine little work may go through without an interruption in one trial, and much work never
-            // does. Over all trials both meet the same.
-            let is_in_time = time4 < MOST * time.max(LEAST_TIME) || of_all4 < MOST * of_all;
-            if is_in_time && memory4 < u64::from(MOST) * memory.max(LEAST_MEMORY / 4) {
+            let costs = self.costs(self.work).into_iter().zip(self.costs(4 * self.work));
+            known.iter_mut().zip(costs).for_each(|(known, (less, more))| known.learn(less, more));
+            for (known, (step, _)) in known.iter().zip(self.steps) {
+                let word = if known.is_well() { "" } else { "TOO MUCH: " };
+                let ((time, memory), (time4, memory4)) = (known.less.sum(), known.more.sum());
+                let _ = write!(said, "{word}{}, {step}: {} took {time:?}, {memory} bytes; ", self.name, self.work);
+                let _ = writeln!(said, "{} took {time4:?}, {memory4} bytes", 4 * self.work);
+            }
+            if known.iter().all(Known::is_well) {
                 println!("{said}");
                 return;
             }
@@ -164,6 +196,11 @@ impl Case<'_> {
     }
 }
 
+/// Checks steps that are taken one after the other, from a state.
+pub fn check_steps(name: &str, work: usize, before: impl Fn(usize) -> Vec<String>, steps: &[Step]) {
+    Case { name, work, before: &before, steps }.check();
+}
+
 pub fn check(name: &str, work: usize, before: impl Fn(usize) -> Vec<String>, measured: impl Fn(usize) -> Vec<String>) {
-    Case { name, work, before: &before, measured: &measured }.check();
+    check_steps(name, work, before, &[("all at once", &measured)]);
 }

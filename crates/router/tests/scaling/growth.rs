@@ -1,6 +1,6 @@
 //! The commands that are measured.
 
-use crate::cost::{Scratch, check, turn};
+use crate::cost::{Scratch, Step, check, check_steps, turn};
 use std::fs;
 
 fn lines(text: &str) -> Vec<String> {
@@ -49,10 +49,9 @@ fn many_routes_of_one_command() {
             }
             let hop = ways[0];
             let add = |n: usize| network_and(&[format!("ip route add count {n} {prefix} via {hop}")]);
-            check(&format!("{family} replace {prefix}"), 8_000, add, |n| {
-                vec![format!("ip route replace count {n} {prefix} via drop")]
-            });
-            check(&format!("{family} del {prefix}"), 8_000, add, |n| vec![format!("ip route del count {n} {prefix}")]);
+            let replace = |n: usize| vec![format!("ip route replace count {n} {prefix} via drop")];
+            let del = |n: usize| vec![format!("ip route del count {n} {prefix}")];
+            check_steps(&format!("{family} {prefix}"), 8_000, add, &[("replace", &replace), ("del", &del)]);
         }
     }
 }
@@ -65,12 +64,11 @@ fn networks_of_one_interface() {
         [("ip4", "20.0.0.0/24"), ("ip6", "2001:db8:1000::/64"), ("ip6 hosts", "2001:db8:1000::1/128")]
     {
         let before = |n: usize| network_and(&[format!("ip route add count {n} {prefix} via n0")]);
-        check(&format!("{family} networks' link down"), 16_000, before, |_| lines("set interface state n0 down"));
-        check(&format!("{family} networks' interface deleted"), 8_000, before, |_| lines("delete interface n0"));
-        let down = |n: usize| [before(n), lines("set interface state n0 down")].concat();
-        check(&format!("{family} networks that are down, deleted"), 16_000, down, |n| {
-            vec![format!("ip route del count {n} {prefix}")]
-        });
+        let down = |_| lines("set interface state n0 down");
+        let del = |n: usize| vec![format!("ip route del count {n} {prefix}")];
+        let name = format!("{family} networks");
+        check_steps(&name, 16_000, before, &[("link down", &down), ("del of those that are down", &del)]);
+        check(&format!("{name}' interface deleted"), 8_000, before, |_| lines("delete interface n0"));
     }
 }
 
@@ -78,11 +76,11 @@ fn networks_of_one_interface() {
 fn many_labels_of_one_command() {
     let _turn = turn();
     let add = |n: usize| vec![format!("mpls local-label add count {n} 100 eos via 10.0.0.2 n0 out-labels 17")];
-    check("labels add", 8_000, |_| network(), add);
+    let down = |_| lines("set interface state n0 down");
+    let del = |n: usize| vec![format!("mpls local-label del count {n} 100 eos")];
+    check_steps("labels", 8_000, |_| network(), &[("add", &add), ("link down", &down), ("del", &del)]);
     let before = |n: usize| network_and(&add(n));
-    check("labels del", 8_000, before, |n| vec![format!("mpls local-label del count {n} 100 eos")]);
-    check("labels link down", 8_000, before, |_| lines("set interface state n0 down"));
-    check("labels delete interface", 4_000, before, |_| lines("delete interface n0"));
+    check("labels, delete interface", 4_000, before, |_| lines("delete interface n0"));
 }
 
 /// Routes of each command one, as a file of configuration or a program says them.
@@ -98,15 +96,20 @@ fn one_by_one(family: &str, n: usize) -> Vec<String> {
 fn routes_one_by_one() {
     let _turn = turn();
     for family in ["ip4", "ip6"] {
-        check(&format!("{family} add one by one"), 1_500, |_| network(), |n| one_by_one(family, n));
-        let before = |n| network_and(&one_by_one(family, n));
-        check(&format!("{family} del one by one"), 1_500, before, |n| {
+        let add = |n| one_by_one(family, n);
+        let down = |_| lines("set interface state n0 down");
+        let up = |_| lines("set interface state n0 up");
+        let del = |n| {
             let without = |line: String| line.replace(" add ", " del ").split(" via ").next().unwrap().to_string();
             one_by_one(family, n).into_iter().map(without).collect()
-        });
-        check(&format!("{family} link down"), 8_000, before, |_| lines("set interface state n0 down"));
-        check(&format!("{family} address gone"), 8_000, before, |_| lines("set interface ip address del n0 all"));
-        check(&format!("{family} delete interface"), 4_000, before, |_| lines("delete interface n0"));
+        };
+        let steps: [Step; 4] = [("add", &add), ("link down", &down), ("link up", &up), ("del", &del)];
+        check_steps(&format!("{family} one by one"), 3_000, |_| network(), &steps);
+        let before = |n| network_and(&one_by_one(family, n));
+        let no_address = |_| lines("set interface ip address del n0 all");
+        let no_interface = |_| lines("delete interface n0");
+        let steps: [Step; 2] = [("address gone", &no_address), ("interface gone", &no_interface)];
+        check_steps(&format!("{family} that stay"), 4_000, before, &steps);
     }
 }
 
@@ -131,16 +134,12 @@ fn files_of_routes() {
             fs::write(&file.0, routes.collect::<String>()).unwrap();
             network()
         };
-        check(&format!("{family} ip route load"), 8_000, write, |_| vec![format!("ip route load {name}")]);
-        let loaded = |n: usize| {
-            let mut before = write(n);
-            before.push(format!("ip route load {name}"));
+        let load = |_| vec![format!("ip route load {name}")];
+        let replace = |_| {
             fs::write(format!("{name}.none"), "").unwrap();
-            before
-        };
-        check(&format!("{family} ip route load replace"), 8_000, loaded, |_| {
             vec![format!("ip route load {name}.none replace")]
-        });
+        };
+        check_steps(&format!("{family} ip route load"), 8_000, write, &[("all", &load), ("replace", &replace)]);
         let _ = fs::remove_file(format!("{name}.none"));
     }
 }
@@ -160,23 +159,19 @@ fn files_of_configuration() {
     for (kind, work, state) in kinds {
         let file = Scratch::new(kind);
         let name = file.0.display().to_string();
-        check(&format!("save {kind}"), 4 * work, state, |_| vec![format!("save {name}")]);
-        let saved = |n: usize| {
-            let all = state(n);
-            fs::write(&file.0, all.join("\n") + "\n").unwrap();
-            all
-        };
-        check(&format!("load dry-run {kind}"), work, saved, |_| vec![format!("load {name} dry-run")]);
-        let from_nothing = |n: usize| {
-            fs::write(&file.0, state(n).join("\n") + "\n").unwrap();
-            Vec::new()
-        };
-        check(&format!("load {kind}"), work, from_nothing, |_| vec![format!("load {name}")]);
-        let empty = |n: usize| {
+        let save = |_| vec![format!("save {name}")];
+        let dry_run = |_| vec![format!("load {name} dry-run")];
+        let nothing = |_| {
             fs::write(&file.0, "").unwrap();
-            state(n)
+            vec![format!("load {name}")]
         };
-        check(&format!("load nothing over {kind}"), work, empty, |_| vec![format!("load {name}")]);
+        let all = |n| {
+            fs::write(&file.0, state(n).join("\n") + "\n").unwrap();
+            vec![format!("load {name}")]
+        };
+        let steps: [Step; 4] =
+            [("save", &save), ("load dry-run", &dry_run), ("load nothing over all", &nothing), ("load", &all)];
+        check_steps(kind, work, state, &steps);
     }
 }
 
@@ -188,10 +183,10 @@ fn neighbours(n: usize) -> Vec<String> {
 #[test]
 fn neighbours_one_by_one() {
     let _turn = turn();
-    check("neighbours made", 1_000, |_| network(), neighbours);
-    let before = |n| network_and(&neighbours(n));
-    check("neighbours flushed", 4_000, before, |_| lines("ip neighbor flush n0"));
-    check("neighbours' link down", 4_000, before, |_| lines("set interface state n0 down"));
+    let down = |_| lines("set interface state n0 down");
+    let flush = |_| lines("ip neighbor flush n0");
+    let steps: [Step; 3] = [("made", &neighbours), ("link down", &down), ("flushed", &flush)];
+    check_steps("neighbours", 2_000, |_| network(), &steps);
 }
 
 fn loopbacks(n: usize) -> Vec<String> {
@@ -209,25 +204,30 @@ fn interfaces_one_by_one() {
     let work = 1_000;
     check("interfaces made", work, |_| Vec::new(), |n| lines(&"create loopback interface\n".repeat(n)));
     let up = |n| of_each(n, |at| format!("set interface state loop{at} up"));
-    check("interfaces set up", work, loopbacks, up);
-    let with_addresses = |n| {
+    let down = |n| of_each(n, |at| format!("set interface state loop{at} down"));
+    let named = |n| of_each(n, |at| format!("set interface name loop{at} link{at}"));
+    let addresses = |n| {
         let address = |at| format!("set interface ip address loop{at} 20.{}.{}.1/24", at >> 8, at & 255);
         let address6 = |at| format!("set interface ip address loop{at} 2001:db8:{at:x}::1/64");
-        [loopbacks(n), of_each(n, address), of_each(n, address6)].concat()
+        [of_each(n, address), of_each(n, address6)].concat()
     };
-    check("interfaces' addresses", work, loopbacks, |n| with_addresses(n)[n..].to_vec());
-    let all_up = |n| [with_addresses(n), up(n)].concat();
-    check("interfaces with addresses set up", work, with_addresses, up);
-    check("interfaces set down", work, all_up, |n| of_each(n, |at| format!("set interface state loop{at} down")));
-    check("interfaces' addresses gone", work, all_up, |n| {
-        of_each(n, |at| format!("set interface ip address del loop{at} all"))
-    });
-    check("interfaces deleted", work, all_up, |n| of_each(n, |at| format!("loopback delete-interface intfc loop{at}")));
+    let no_addresses = |n| of_each(n, |at| format!("set interface ip address del loop{at} all"));
+    let deleted = |n| of_each(n, |at| format!("loopback delete-interface intfc loop{at}"));
+    let steps: [Step; 6] = [
+        ("made", &loopbacks),
+        ("set up", &up),
+        ("addresses", &addresses),
+        ("set down", &down),
+        ("set up with addresses", &up),
+        ("deleted", &deleted),
+    ];
+    check_steps("interfaces", work, |_| Vec::new(), &steps);
+    let all_up = |n| [loopbacks(n), addresses(n), up(n)].concat();
+    check_steps("interfaces", work, all_up, &[("addresses gone", &no_addresses), ("named", &named)]);
     let tables = |n| [loopbacks(n), of_each(100, |at| format!("ip table add {}", at + 1))].concat();
     let of_stand_ins = |kind: &'static str| move |n| lines(&format!("create {kind}\n").repeat(n));
     check("null interfaces", work, |_| Vec::new(), of_stand_ins("null interface"));
     check("TAPs", work, |_| Vec::new(), of_stand_ins("tap"));
-    check("interfaces named", work, loopbacks, |n| of_each(n, |at| format!("set interface name loop{at} link{at}")));
     check("interfaces put into tables", work, tables, |n| {
         of_each(n, |at| format!("set interface ip table loop{at} {}", at % 100 + 1))
     });
@@ -243,43 +243,36 @@ fn links(n: usize, state: &str) -> Vec<String> {
 fn sub_interfaces_one_by_one() {
     let _turn = turn();
     let work = 1_000;
-    check(
-        "sub-interfaces made",
-        work,
-        |_| network(),
-        |n| of_each(n, |at| format!("create sub-interfaces n0 {}", at + 1)),
-    );
-    let up = |n| links(n, "up");
-    check("sub-interfaces' link down", work, up, |_| lines("set interface state n0 down"));
-    check("sub-interfaces deleted", work, up, |n| of_each(n, |at| format!("delete sub n0.{}", at + 1)));
+    let made = |n| of_each(n, |at| format!("create sub-interfaces n0 {}", at + 1));
+    let up = |n| of_each(n, |at| format!("set interface state n0.{} up", at + 1));
+    let link_down = |_| lines("set interface state n0 down");
+    let deleted = |n| of_each(n, |at| format!("delete sub n0.{}", at + 1));
+    let steps: [Step; 4] = [("made", &made), ("set up", &up), ("link down", &link_down), ("deleted", &deleted)];
+    check_steps("sub-interfaces", work, |_| network(), &steps);
 }
 
 #[test]
 fn what_interfaces_have_besides() {
     let _turn = turn();
     let work = 1_000;
-    let kinds: [(&str, Line); 5] = [
+    let kinds: [(&str, Line); 6] = [
         ("unnumbered", |at| format!("set interface unnumbered n0.{at} use n1")),
         ("tags", |at| format!("set interface tag n0.{at} t{at}")),
         ("MTUs", |at| format!("set interface mtu packet 1400 n0.{at}")),
         ("IPv6 enabled", |at| format!("enable ip6 interface n0.{at}")),
+        ("advertising", |at| format!("ip6 nd n0.{at} no ra-suppress")),
         ("IPv6 addresses", |at| format!("set interface ip address n0.{at} 2001:db8:{at:x}::1/64")),
     ];
-    for (state, (kind, line)) in ["down", "up"].into_iter().flat_map(|state| kinds.map(|kind| (state, kind))) {
-        check(
-            &format!("{kind} of links that are {state}"),
-            work,
-            |n| links(n, state),
-            |n| of_each(n, |at| line(at + 1)),
-        );
+    for state in ["down", "up"] {
+        let commands = kinds.map(|(kind, line)| (kind, move |n| of_each(n, |at| line(at + 1))));
+        let steps: Vec<Step> = commands.iter().map(|(kind, commands)| (*kind, commands as _)).collect();
+        check_steps(&format!("links that are {state}"), work, |n| links(n, state), &steps);
     }
-    let ip6 = |n| [links(n, "up"), of_each(n, |at| format!("enable ip6 interface n0.{}", at + 1))].concat();
-    check("advertising", work, ip6, |n| of_each(n, |at| format!("ip6 nd n0.{} no ra-suppress", at + 1)));
 }
 
-/// What is said of each of many interfaces, one after the other.
+/// Settings of each of many interfaces, one after the other.
 #[test]
-fn what_each_interface_is_told() {
+fn settings_of_each_interface() {
     let _turn = turn();
     let kinds: [(&str, Line); 12] = [
         ("MAC addresses", |at| {
@@ -298,14 +291,12 @@ fn what_each_interface_is_told() {
         ("tunnels", |at| format!("mpls tunnel add via 10.0.1.9 n1 onlink out-labels {}", at + 16)),
     ];
     for (kind, line) in kinds {
-        let told = |n| of_each(n, |at| line(at + 1));
+        let set = |n| of_each(n, |at| line(at + 1));
         let ready = |n| [links(n, "up"), of_each(n, |at| format!("enable ip6 interface n0.{}", at + 1))].concat();
-        check(&format!("{kind} of interfaces"), 800, ready, told);
-        let all = |n| [ready(n), told(n)].concat();
-        check(&format!("a configuration with {kind}"), 800, all, |_| lines("show running-config"));
-        check(&format!("{kind} of interfaces that go"), 800, all, |n| {
-            of_each(n, |at| format!("delete interface n0.{}", at + 1))
-        });
+        let shown = |_| lines("show running-config");
+        let deleted = |n| of_each(n, |at| format!("delete interface n0.{}", at + 1));
+        let steps: [Step; 3] = [("set", &set), ("show running-config", &shown), ("interfaces deleted", &deleted)];
+        check_steps(kind, 600, ready, &steps);
     }
 }
 
@@ -315,10 +306,8 @@ fn tables_one_by_one() {
     let _turn = turn();
     for family in ["ip", "ip6"] {
         let made = |n| of_each(n, |at| format!("{family} table add {}", at + 1));
-        check(&format!("{family} tables"), 1_000, |_| Vec::new(), made);
-        check(&format!("{family} tables that go"), 1_000, made, |n| {
-            of_each(n, |at| format!("{family} table del {}", at + 1))
-        });
+        let deleted = |n| of_each(n, |at| format!("{family} table del {}", at + 1));
+        check_steps(&format!("{family} tables"), 1_000, |_| Vec::new(), &[("made", &made), ("deleted", &deleted)]);
     }
 }
 
@@ -341,10 +330,9 @@ fn what_is_behind_each_interface() {
     };
     let neighbours =
         |n| of_each(n, |at| format!("ip neighbor n0.{} 20.{}.{}.2 02:00:00:00:00:02", at + 1, at >> 8, at & 255));
-    check("routes behind each interface", work, attached, routes);
-    check("neighbours of each interface", work, attached, neighbours);
-    let all = |n| [attached(n), routes(n), neighbours(n)].concat();
-    check("a configuration of all that is behind interfaces", work, all, |_| lines("show running-config"));
+    let shown = |_| lines("show running-config");
+    let steps: [Step; 3] = [("routes", &routes), ("neighbours", &neighbours), ("show running-config", &shown)];
+    check_steps("behind each interface", work, attached, &steps);
 }
 
 /// As many next hops more as there are routes more: of each some hundred routes.
@@ -367,9 +355,9 @@ fn many_routes_by_many_next_hops() {
         let network = lines("set interface ip address n0 10.64.0.1/10");
         [network_and(&network), of_each(n, route), of_each(n, route6)].concat()
     };
-    check("next hops of many routes go", 64, routes, |_| lines("set interface state n0 down"));
-    let down = |n| [routes(n), lines("set interface state n0 down")].concat();
-    check("next hops of many routes come", 64, down, |_| lines("set interface state n0 up"));
+    let down = |_| lines("set interface state n0 down");
+    let up = |_| lines("set interface state n0 up");
+    check_steps("next hops of many routes", 64, routes, &[("go", &down), ("come", &up)]);
 }
 
 /// Each route's next hop is in the one before.
@@ -383,13 +371,14 @@ fn chain(n: usize) -> Vec<String> {
 #[test]
 fn a_chain_of_routes_that_hang_on_each_other() {
     let _turn = turn();
-    check("chain made", 1_000, |_| network(), chain);
-    check("chain made from its end", 1_000, |_| network(), |n| chain(n).into_iter().rev().collect());
-    let before = |n| network_and(&chain(n));
-    check("chain's link down", 4_000, before, |_| lines("set interface state n0 down"));
-    check("chain's first route gone", 4_000, before, |_| lines("ip route del 20.0.0.1/32"));
-    check("chain unmade", 1_000, before, |n| {
+    let del = |n| {
         let without = |line: String| line.replace(" add ", " del ").split(" via ").next().unwrap().to_string();
         chain(n).into_iter().map(without).collect()
-    });
+    };
+    check_steps("chain", 1_000, |_| network(), &[("made", &chain), ("unmade", &del)]);
+    check("chain made from its end", 1_000, |_| network(), |n| chain(n).into_iter().rev().collect());
+    let before = |n| network_and(&chain(n));
+    let down = |_| lines("set interface state n0 down");
+    let first = |_| lines("ip route del 20.0.0.1/32");
+    check_steps("chain", 4_000, before, &[("link down", &down), ("first route gone", &first)]);
 }
