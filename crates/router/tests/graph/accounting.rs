@@ -22,7 +22,7 @@ use tables::Leaf;
 use wire::Family;
 use wire::{MacAddress, Prefix};
 
-const STEPS: usize = 2000;
+const STEPS: usize = 1000;
 const SEEDS: u64 = 3;
 /// The identifier of a table that comes and goes.
 const OTHER: u32 = 4_000_000_000;

@@ -572,7 +572,7 @@ fn damaged_files_are_refused_whole_or_taken_whole() {
     let mut desk = Bench::of(EVERYTHING);
     let text = desk.config();
     let (mut refused, mut taken) = (0, 0);
-    for _ in 0..3_000 {
+    for _ in 0..1_200 {
         let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
         for _ in 0..=random.below(3) {
             let at = random.below(lines.len());
@@ -605,7 +605,7 @@ fn damaged_files_are_refused_whole_or_taken_whole() {
             Err(error) => panic!("{error}"),
         }
     }
-    assert!(refused > 600 && taken > 150, "{refused} refused, {taken} taken");
+    assert!(refused > 240 && taken > 60, "{refused} refused, {taken} taken");
 }
 
 /// What can be stated can be loaded, in whatever order it was stated.
