@@ -51,8 +51,8 @@ def huge_pages_to_oneself():
         yield
 
 
-def wait_until(condition, what, seconds=5.0, pause=0.02):
-    """Waits for a condition; gives its value. `what` says in words what was waited for."""
+def wait_until(condition, what, seconds=20.0, pause=0.02):
+    """Waits for a condition; gives its value. `what` says in words what was waited for. A busy machine takes longer."""
     deadline = time.monotonic() + seconds
     while True:
         value = condition()
@@ -249,7 +249,7 @@ class Router:
     def kill(self):
         """Ends the process as nothing would that means well."""
         self.process.kill()
-        self.process.wait(timeout=10)
+        self.process.wait(timeout=30)
         self.dismiss_second_client()
         self.finished = True
 
@@ -365,7 +365,7 @@ class Router:
         if self.second_client is not None:
             self.second_client.check()
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(timeout=10) == 0, f"exit code {self.process.returncode} after SIGTERM"
+        assert self.process.wait(timeout=30) == 0, f"exit code {self.process.returncode} after SIGTERM"
         self.dismiss_second_client()
         assert not self.socket.exists(), "the CLI socket was left behind"
 

@@ -65,7 +65,7 @@ class SecondClient:
         except (OSError, EOFError) as error:
             # A router that leaves closes its connections first.
             with contextlib.suppress(Exception):
-                self.process.wait(timeout=10)
+                self.process.wait(timeout=30)
             if self.process.poll() is None and not self.ends.is_set():
                 self.failure = f"the router closed the connection: {error}"
         finally:

@@ -178,7 +178,7 @@ def test_without_a_driver_that_helps_the_kernel_does_it_all_and_the_log_says_why
 
 
 def test_zero_copy_that_cannot_be_is_refused_and_copying_can_be_asked_for(lab):
-    router, h1 = lab.router(), lab.host("h1")
+    router, h1 = lab.router(extra="buffers { page-size 4k }"), lab.host("h1")
     wire(router, h1, "e0", address="10.0.1.2/24")
     with pytest.raises(
         CommandFailed, match="'to-e0' cannot be served: zero-copy: packet buffers do not lie on huge pages"

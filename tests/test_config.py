@@ -86,7 +86,7 @@ def test_a_save_that_is_killed_leaves_the_old_file_or_the_new_one(lab):
         saver = subprocess.Popen([QUIVER, "cli", "-s", router.socket, "save"], **quiet)
         time.sleep(chance.uniform(0, longest))
         router.kill()
-        saver.wait(timeout=10)
+        saver.wait(timeout=30)
         after = saved.read_text()
         is_new = f"ip route add 30.0.{attempt}.0/24 via drop\n" in after
         outcomes.add(is_new)

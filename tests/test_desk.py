@@ -127,7 +127,7 @@ def test_a_person_completes_asks_and_searches_with_either_client(router, client)
         assert terminal.answer("show history").splitlines()[0] == "    1  set int state wan up"
         assert "did you mean 'interface'?" in terminal.answer("show intreface")
         terminal.press("quit\r")
-        assert terminal.process.wait(timeout=10) == 0
+        assert terminal.process.wait(timeout=30) == 0
     assert router.interface("wan")["state"] == "up"
 
 
@@ -184,7 +184,7 @@ def test_the_terminal_is_given_back_as_it_was(router, end):
             terminal.process.send_signal(end)
         else:
             terminal.press({"quit": "quit\r", "end of input": "\x04"}[end])
-        assert terminal.process.wait(timeout=10) == (128 + end if isinstance(end, signal.Signals) else 0)
+        assert terminal.process.wait(timeout=30) == (128 + end if isinstance(end, signal.Signals) else 0)
         assert termios.tcgetattr(terminal.tty) == terminal.before
 
 

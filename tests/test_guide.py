@@ -52,7 +52,7 @@ class Newcomer:
 
     def leave(self):
         self.shell.stdin.close()
-        self.shell.wait(timeout=10)
+        self.shell.wait(timeout=30)
 
 
 def exchanges_of(text):

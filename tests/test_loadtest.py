@@ -84,7 +84,7 @@ class Capture:
 
     def stop(self):
         self.process.send_signal(signal.SIGINT)
-        said = self.process.communicate(timeout=10)[1]
+        said = self.process.communicate(timeout=30)[1]
         assert "0 packets dropped by kernel" in said, said
 
     def count(self, wanted):

@@ -84,7 +84,7 @@ def test_a_signal_ends_it_cleanly_under_traffic(lab, chosen):
     flood = h1.start("ping", "-q", "-f", "10.0.2.2", stdout=subprocess.DEVNULL)
     time.sleep(0.3)
     router.process.send_signal(chosen)
-    assert router.process.wait(timeout=5) == 0
+    assert router.process.wait(timeout=30) == 0
     assert not router.socket.exists()
     flood.kill()
     router.finished = True

@@ -15,7 +15,8 @@ LEFT = ("/tmp/quiver-transcript.cli", "/tmp/quiver-transcript.pcapng")
 
 @pytest.mark.parametrize("file", TRANSCRIPTS, ids=lambda file: file.stem)
 def test_the_router_answers_as_written(lab, file):
-    router = lab.router()
+    # The same on machines with huge pages and without.
+    router = lab.router(extra="buffers { page-size 4k }")
 
     def answer(command):
         try:

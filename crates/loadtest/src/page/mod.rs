@@ -23,7 +23,7 @@ const STYLE: &str = "\
 body{font:15px/1.45 system-ui,sans-serif;margin:2em auto;max-width:70em;padding:0 1em;color:#1a1f24;background:#fff}\
 h1{font-size:1.6em}h2{margin-top:2em;border-bottom:2px solid #d0d7de;padding-bottom:.2em}h3{margin-bottom:.3em}\
 table{border-collapse:collapse;margin:1em 0}th,td{padding:.25em .8em;border-bottom:1px solid #d0d7de;text-align:right}\
-th:first-child,td:first-child,td.words{text-align:left}td:first-child{white-space:nowrap}th{background:#f3f5f7}\
+th:first-child,td:first-child,th.words,td.words{text-align:left}td:first-child{white-space:nowrap}th{background:#f3f5f7}\
 figure{margin:1.5em 0}figure svg{max-width:100%;height:auto;border:1px solid #d0d7de}\
 ul.legend{list-style:none;padding:0;margin:.3em 0;display:flex;flex-wrap:wrap;gap:.2em 1.4em}\
 ul.legend span{display:inline-block;width:.9em;height:.9em;margin-right:.4em;vertical-align:-.1em}\
@@ -121,7 +121,7 @@ fn of_matrices(out: &mut String, matrices: &[&Matrix], colours: &mut Colours) {
             out,
             "<h3>{}</h3>\n<p>{}</p>\n<table><tr><th>{}</th><th>L2 bits/sec</th><th>Packets/sec</th><th>% of \
              Line-Rate</th><th>lost, %</th>\
-             <th>p50, us</th><th>p99, us</th><th>max, us</th><th>verdict</th></tr>",
+             <th>p50, us</th><th>p99, us</th><th>max, us</th><th class=\"words\">verdict</th></tr>",
             escaped(&matrix.device),
             escaped(mode.unwrap_or_default()),
             escaped(&format!("of {}bit/s lines", scaled(matrix.line_bps)))
@@ -216,7 +216,7 @@ fn energies(out: &mut String, trials: &Named<'_>) {
 fn of_ramps(out: &mut String, ramps: &[&Ramp], colours: &mut Colours) {
     *out += "<h2>Up to the line's rate</h2>\n<table><tr><th>device, profile</th><th>overload at</th><th>sent \
      there</th><th>% of line</th>\
-             <th>most that came</th><th>% of line</th><th>scaling</th><th>verdict</th></tr>\n";
+             <th>most that came</th><th>% of line</th><th>scaling</th><th class=\"words\">verdict</th></tr>\n";
     for ramp in ramps {
         let at = |of: fn(&Overload) -> String| ramp.overload.as_ref().map_or(ramp.not_found(), of);
         let first = ramps
@@ -262,7 +262,7 @@ fn of_saturation(out: &mut String, found: &Saturation, colours: &mut Colours) {
         out,
         "<h2>One core of {}</h2>\n<p>{} at most, with {}: {}.</p>\n<table><tr><th>rate</th>\
          <th>received</th><th>lost, %</th><th>cycles/packet</th><th>vectors/call</th><th>idle polls, \
-         %</th><th>verdict</th></tr>",
+         %</th><th class=\"words\">verdict</th></tr>",
         escaped(&found.device),
         escaped(&found.most()),
         escaped(&found.profile),
@@ -326,7 +326,7 @@ fn of_sweeps(out: &mut String, sweeps: &[&Sweep], colours: &mut Colours) {
         let _ = writeln!(
             out,
             "<h3>{}</h3>\n<table><tr><th>Packet size bytes</th><th>received</th><th>2xWirespeed</th><th>% of \
-             it</th><th>lost, %</th><th>verdict</th></tr>",
+             it</th><th>lost, %</th><th class=\"words\">verdict</th></tr>",
             escaped(&sweep.device)
         );
         for step in &sweep.steps {
@@ -350,6 +350,13 @@ fn of_sweeps(out: &mut String, sweeps: &[&Sweep], colours: &mut Colours) {
     }
 }
 
+/// A count with a comma between thousands: `1,234,567`.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let groups: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();
+    String::from_utf8_lossy(&groups.join(&b',')).into_owned()
+}
+
 fn of_soak(out: &mut String, number: usize, soak: &Soak, colours: &mut Colours) {
     let total = &soak.total;
     let _ = writeln!(
@@ -360,11 +367,11 @@ fn of_soak(out: &mut String, number: usize, soak: &Soak, colours: &mut Colours) 
         escaped(&total.rate),
         escaped(&total.device),
         escaped(&total.profile),
-        soak.routes,
-        total.sent_packets,
-        total.lost_packets,
+        grouped(soak.routes as u64),
+        grouped(total.sent_packets),
+        grouped(total.lost_packets),
         significant(100.0 * total.lost_share),
-        soak.pauses,
+        grouped(soak.pauses as u64),
         soak.longest_pause_us
     );
     *out += "<table><tr><th>microseconds</th><th>min</th><th>p50</th><th>p99</th><th>p99.9</th><th>p99.99</th>\
@@ -510,5 +517,10 @@ mod tests {
     #[test]
     fn names_are_no_markup() {
         assert_eq!(escaped("<b a=\"x\">&\u{1b}[1m"), "&lt;b a=&quot;x&quot;&gt;&amp; [1m");
+    }
+
+    #[test]
+    fn counts_have_commas_between_thousands() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
     }
 }
