@@ -132,7 +132,7 @@ impl fmt::Display for FullLine {
         }
         write!(
             f,
-            "  Who forgets the {FCS} reckons with {} bytes and gets {:.0} pps, which the line does not carry.",
+            "  Without these {FCS} bytes the result would be {} bytes and {:.0} pps, which the line does not carry.",
             self.wire_bytes - FCS,
             self.packets_per_second_without_fcs.floor(),
         )
