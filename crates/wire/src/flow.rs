@@ -1,7 +1,7 @@
 //! The flow of a frame as a hash: the same for all frames of a flow, and spread evenly over flows. This is what a NIC's
 //! receive-side scaling does, for NICs that have none, and for tunnels that a NIC does not look into.
 //!
-//! Protocol, addresses and ports identify a flow. Where there are no ports (RFC 7690 4: only a first fragment has
+//! Protocol, addresses and ports identify a flow. Where there are no ports (RFC 8900 3.5: only a first fragment has
 //! them), protocol and addresses do. MPLS (RFC 3032) and VXLAN (RFC 7348) have the flow of what they carry. For
 //! anything else, the stations and the type identify the flow.
 

@@ -18,7 +18,7 @@ const GAPS: usize = 4096;
 /// How many of the longest delays are kept, and how far they are apart at least.
 const OUTLIERS: usize = 16;
 const APART: Duration = Duration::from_millis(10);
-/// The longest delay that histograms hold: a stamp wraps around, so it cannot tell longer ones.
+/// The longest delay that histograms hold. Stamps wrap around after 2^36 ticks, which may be earlier: 26 s at 2.6 GHz.
 const LONGEST_NS: u64 = 60_000_000_000;
 
 /// Packets that arrived in order, with the same stamp.

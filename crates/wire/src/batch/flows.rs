@@ -10,7 +10,7 @@ const BLOCK: usize = 64;
 
 /// Hashes the flow of each packet whose IPv4 header is at its offset: addresses, protocol, and the ports of
 /// protocols that have them. Fragments, by their check bits in `flags`, hash without ports, as only the first of
-/// a datagram has them (RFC 7690 4).
+/// a datagram has them (RFC 8900 3.5).
 ///
 /// # Panics
 /// When a column is shorter than the packets are many.
