@@ -48,6 +48,8 @@ def pytest_collection_modifyitems(config, items):
         left_out = {item for item in items for name in ("slow", "alone") if item.get_closest_marker(name)}
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
+    # Those that take longest begin first: none of them is left running alone at the end.
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(scope="session")

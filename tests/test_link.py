@@ -79,7 +79,7 @@ def test_a_receiving_interface_that_is_down_takes_nothing(two_hosts):
     down = time.time()
     time.sleep(0.1)
     before, refused = router.counters("e0")["ip4"], router.errors()["interface is down"]
-    wait_until(lambda: router.errors()["interface is down"] - refused > 10, "pings come in vain", seconds=30)
+    wait_until(lambda: router.errors()["interface is down"] - refused > 10, "pings get no answer", seconds=30)
     assert router.counters("e0")["ip4"] == before
     up = time.time()
     router.cli("set interface state e0 up")

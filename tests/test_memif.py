@@ -45,6 +45,16 @@ def is_connected(router):
     return lambda: all(shown["connected"] for shown in router.cli_json("show memif")["interfaces"])
 
 
+def carries(router):
+    """Both sides are connected, and the router has seen that the link is up: until then there are no routes."""
+
+    def is_up():
+        shown = router.cli_json("show memif")["interfaces"]
+        return all(one["connected"] and router.interface(one["interface"])["link"] == "up" for one in shown)
+
+    return is_up
+
+
 def router_lends(routers):
     """Buffers that either lends, at rest."""
     return max(router.cli_json("show buffers")["lent"] for router in routers)
@@ -68,7 +78,7 @@ def two_routers(lab, role="master", filename=None, more="", extra=""):
         host.ip("route", "add", "default", "via", f"10.0.{number}.1")
         hosts.append(host)
     for router in routers:
-        wait_until(is_connected(router), "both sides are connected", seconds=10)
+        wait_until(carries(router), "both sides are connected", seconds=10)
         wait_until(
             lambda router=router: "up" in router.cli("show hardware-interfaces m0").split("m0")[1], "and the link is up"
         )
@@ -129,7 +139,7 @@ def test_either_side_may_die_and_come_back(lab, role, more):
         wait_until(lambda still=still: not is_connected(still)(), "the other one notices")
         host.ip("link", "delete", "eth0", check=False)
         router.start()
-        wait_until(is_connected(still), "and they have each other again", seconds=10)
+        wait_until(carries(still), "and they have each other again", seconds=10)
         number = 1 if host is h1 else 2
         host.ip("address", "replace", f"10.0.{number}.2/24", "dev", "eth0")
         host.ip("route", "replace", "default", "via", f"10.0.{number}.1")
@@ -320,7 +330,7 @@ def with_testpmd(lab, role, mode, more="", extra="", **options):
     )
     started = lambda: Testpmd(lab, other(role), filename, mode, more=extra, **options)
     testpmd = started()
-    wait_until(is_connected(router), "testpmd is connected", seconds=10)
+    wait_until(carries(router), "testpmd is connected", seconds=10)
     testpmd.tell("start")
     return router, testpmd, started
 
@@ -352,7 +362,7 @@ def test_testpmd_answers_packets_of_all_lengths(lab, role, more):
         if role == "slave":
             os.unlink(f"{router.directory}/memif.sock")
         testpmd = started()
-        wait_until(is_connected(router), "the next is connected", seconds=10)
+        wait_until(carries(router), "the next is connected", seconds=10)
         testpmd.tell("start")
         wait_until(lambda: is_answered(router, 56, 1), "it answers", seconds=10)
         assert is_answered(router, 1000, 5)

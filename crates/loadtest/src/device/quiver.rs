@@ -55,6 +55,19 @@ pub struct QuiverDevice {
     pub ports: [String; 2],
 }
 
+/// So many prefixes, `most` of them in the Internet's proportions and the rest /24s. The networks behind port 0 and the
+/// router's own are left out.
+fn keys(count: usize, most: usize) -> impl Iterator<Item = Key> {
+    let is_free = |key: &Key| !matches!(key.address() >> 24, 16 | 100);
+    let mut keys = synthetic::internet(count.min(most), SEED);
+    keys.retain(is_free);
+    let known: HashSet<Key> = keys.iter().copied().collect();
+    // Enough of them, whichever are left out.
+    let others = synthetic::twenty_fours((2 * count + (4 << 16)).min(ALL_TWENTY_FOURS), SEED).into_iter();
+    let missing = count.saturating_sub(keys.len());
+    keys.into_iter().chain(others.filter(move |key| is_free(key) && !known.contains(key)).take(missing))
+}
+
 impl QuiverDevice {
     /// Starts a router with its workers on these cores. `queues`: as many as workers, unless given. `plant`: a fault to
     /// inject.
@@ -123,15 +136,7 @@ impl QuiverDevice {
         let next_hop = IpAddr::from([100, 64, 2, 2]);
         let mut batch = Batch::new(Family::Ip4, TableIndex::DEFAULT);
         let paths = batch.paths(vec![Path::new(PathAction::Via { next_hop, interface: None })]);
-        // Leave out the networks behind port 0, and the router's own.
-        let is_free = |key: &Key| !matches!(key.address() >> 24, 16 | 100);
-        let mut keys = synthetic::internet(count.min(synthetic::MOST_INTERNET), SEED);
-        keys.retain(is_free);
-        let known: HashSet<Key> = keys.iter().copied().collect();
-        // Enough of them, whichever are left out.
-        let others = synthetic::twenty_fours((2 * count + (4 << 16)).min(ALL_TWENTY_FOURS), SEED).into_iter();
-        let others = others.filter(|key| is_free(key) && !known.contains(key)).take(count.saturating_sub(keys.len()));
-        for key in keys.into_iter().chain(others) {
+        for key in keys(count, synthetic::MOST_INTERNET) {
             let prefix = Prefix4::new(key.address().into(), key.length()).expect("a key has a prefix's length");
             batch.put(prefix, paths);
         }
@@ -200,6 +205,21 @@ impl Drop for QuiverDevice {
         self.router.graph.stop();
         for worker in self.workers.drain(..) {
             let _ = worker.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_as_many_routes_as_were_asked_for_and_each_once() {
+        for (count, most) in [(1, 1), (5_000, 5_000), (5_000, 4_000), (200_000, 1_000)] {
+            let all: Vec<Key> = keys(count, most).collect();
+            let different: HashSet<Key> = all.iter().copied().collect();
+            assert_eq!((all.len(), different.len()), (count, count));
+            assert!(all.iter().all(|key| !matches!(key.address() >> 24, 16 | 100)), "those are of the ports");
         }
     }
 }

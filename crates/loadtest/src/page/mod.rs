@@ -23,7 +23,7 @@ const STYLE: &str = "\
 body{font:15px/1.45 system-ui,sans-serif;margin:2em auto;max-width:70em;padding:0 1em;color:#1a1f24;background:#fff}\
 h1{font-size:1.6em}h2{margin-top:2em;border-bottom:2px solid #d0d7de;padding-bottom:.2em}h3{margin-bottom:.3em}\
 table{border-collapse:collapse;margin:1em 0}th,td{padding:.25em .8em;border-bottom:1px solid #d0d7de;text-align:right}\
-th:first-child,td:first-child,th.words,td.words{text-align:left}td:first-child{white-space:nowrap}th{background:#f3f5f7}\
+th:first-child,td:first-child,.words{text-align:left}td:first-child{white-space:nowrap}th{background:#f3f5f7}\
 figure{margin:1.5em 0}figure svg{max-width:100%;height:auto;border:1px solid #d0d7de}\
 ul.legend{list-style:none;padding:0;margin:.3em 0;display:flex;flex-wrap:wrap;gap:.2em 1.4em}\
 ul.legend span{display:inline-block;width:.9em;height:.9em;margin-right:.4em;vertical-align:-.1em}\
