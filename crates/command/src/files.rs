@@ -1,9 +1,9 @@
 //! Files that commands name: anywhere, or confined beneath one directory.
 //!
-//! Who may give commands is not always one who may read and write every file that this
-//! process can. With a root directory (`unix { cli-file-root DIR }`) no name, link or `..`
-//! leads out of it: the kernel resolves names beneath it (`openat2(2)`). Files are written
-//! whole or not at all: into a temporary one beside, which then takes the name.
+//! A client that may give commands need not be allowed to read and write every file that this process can. With a root
+//! directory (`unix { cli-file-root DIR }`) no name, link or `..` leads out of it: the kernel resolves names beneath it
+//! (`openat2(2)`). A file is written whole or not at all: first as a temporary file beside it, which then takes the
+//! name.
 
 use crate::harmless_line;
 use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags};
@@ -15,16 +15,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// Permissions of a file that is made: its owner and group, as of the CLI socket.
+/// Permissions of a new file: owner and group may read it, as they may use the CLI socket.
 const NEW_FILE: u32 = 0o640;
 
-/// Permissions of a directory that is made, whatever the umask lets through.
+/// Permissions of a new directory, whatever the umask.
 const NEW_DIRECTORY: u32 = 0o755;
 
-/// Makes a directory and those around it, as far as they are not there: others may look in, nobody else may write.
+/// Makes a directory and its missing parents. Other users may look in, but only the owner may write.
 ///
 /// # Errors
-/// What the system refuses.
+/// When the system refuses.
 pub fn make_directory(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().recursive(true).mode(NEW_DIRECTORY).create(path)
@@ -46,7 +46,7 @@ impl std::fmt::Display for FileError {
 impl std::error::Error for FileError {}
 
 impl FileError {
-    /// What is wrong, for who names the file in another way.
+    /// What is wrong, without the file's name: for a caller that names the file in its own message.
     pub fn why(&self) -> &str {
         &self.why
     }
@@ -63,20 +63,20 @@ impl Root {
     }
 }
 
-/// What commands may reach of the file system.
+/// Which part of the file system commands may reach.
 #[derive(Clone, Default)]
 pub struct Files(Option<Arc<Root>>);
 
 impl Files {
-    /// No confinement: what the process may reach. Relative names count from its directory.
+    /// No confinement: all that the process may reach. Relative names count from its working directory.
     pub fn anywhere() -> Files {
         Files(None)
     }
 
-    /// Only what is beneath `directory`, from where relative names count.
+    /// Only what is beneath `directory`. Relative names count from there.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// When the directory cannot be opened.
     pub fn beneath(directory: &Path) -> io::Result<Files> {
         let path = std::fs::canonicalize(directory)?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -89,8 +89,8 @@ impl Files {
         self.0.is_some()
     }
 
-    /// Refuses a name that leads outside, of something that is reached by its name and not by [`Files::open`]: a
-    /// socket, a namespace. What is there must lie inside, links followed; if nothing is there, its directory must.
+    /// Refuses a name that leads outside. For what is reached by its name and not by [`Files::open`]: a socket, a
+    /// namespace. What is there must lie inside, links followed; if nothing is there, its directory must.
     ///
     /// # Errors
     /// When it lies outside, or neither it nor its directory exists.
@@ -100,14 +100,14 @@ impl Files {
         }
         match self.resolve(name, OFlags::PATH) {
             Ok(_) => Ok(()),
-            // A link that leads nowhere would be followed when there is something.
+            // A link that leads nowhere now would be followed as soon as something is there.
             Err(_) if self.resolve(name, OFlags::PATH | OFlags::NOFOLLOW).is_err() => self.check_target(name),
             Err(why) => Err(FileError { name: name.into(), why }),
         }
     }
 
-    /// Refuses a name whose directory lies outside: for what is then opened by [`Files::open`] or written by
-    /// [`Files::replace`], which refuse the rest.
+    /// Refuses a name whose directory lies outside. [`Files::open`] or [`Files::replace`], which then use the name,
+    /// refuse everything else.
     ///
     /// # Errors
     /// When it lies outside.
@@ -115,12 +115,12 @@ impl Files {
         let Some(root) = &self.0 else { return Ok(()) };
         match self.resolve(name.parent().unwrap_or(name), OFlags::PATH) {
             Err(why) if why == root.refusal() => Err(FileError { name: name.into(), why }),
-            // What else is wrong with it is said by who uses it.
+            // The caller that uses the name reports any other fault.
             _ => Ok(()),
         }
     }
 
-    /// The whole path of a name that counts from the root directory.
+    /// The full path of a name that counts from the root directory.
     pub fn whole(&self, name: &Path) -> PathBuf {
         self.0.as_ref().map_or(name.into(), |root| root.path.join(name))
     }
@@ -128,10 +128,10 @@ impl Files {
     /// Opens a regular file for reading. A pipe or a device could hold us for ever.
     ///
     /// # Errors
-    /// When there is no such file, it is none, or it lies outside.
+    /// When there is no such file, it is no regular file, or it lies outside.
     pub fn open(&self, name: &Path) -> Result<File, FileError> {
         let about = |why: String| FileError { name: name.into(), why };
-        // A pipe without a writer must not block its opening either.
+        // Opening a pipe without a writer must not block either.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = self.resolve(name, flags).map_err(&about)?;
         let status = fs::fstat(&file).map_err(|error| about(words(error)))?;
@@ -145,7 +145,7 @@ impl Files {
     /// The text of a file of at most `most` bytes.
     ///
     /// # Errors
-    /// See [`Files::open`]; when it is longer, or no UTF-8 text.
+    /// See [`Files::open`]; when the file is longer, or is not UTF-8 text.
     pub fn read_text(&self, name: &Path, most: u64) -> Result<String, FileError> {
         let about = |why: String| FileError { name: name.into(), why };
         let mut bytes = Vec::new();
@@ -153,7 +153,7 @@ impl Files {
         if file.metadata().is_ok_and(|about| about.len() > most) {
             return Err(about(format!("larger than {most} bytes")));
         }
-        // It may grow meanwhile.
+        // The file may grow meanwhile.
         file.take(most + 1).read_to_end(&mut bytes).map_err(|error| about(error.to_string()))?;
         if bytes.len() as u64 > most {
             return Err(about(format!("larger than {most} bytes")));
@@ -161,15 +161,15 @@ impl Files {
         String::from_utf8(bytes).map_err(|_| about("not UTF-8 text".into()))
     }
 
-    /// Refuses a name that [`Files::replace`] could not write, as far as that shows before.
+    /// Refuses a name that [`Files::replace`] could not write, as far as can be seen beforehand.
     ///
     /// # Errors
-    /// When it is none for a file, or its directory does not exist or lies outside.
+    /// When the name is not one for a file, or its directory does not exist or lies outside.
     pub fn check_target(&self, name: &Path) -> Result<(), FileError> {
         self.directory_of(name).map(drop)
     }
 
-    /// Where a file is written: its directory, opened, and its name there.
+    /// Where a file is written: its opened directory, and its name there.
     fn directory_of<'a>(&self, name: &'a Path) -> Result<(OwnedFd, &'a OsStr), FileError> {
         let about = |why: String| FileError { name: name.into(), why };
         let (Some(file_name), Some(directory)) = (name.file_name(), name.parent()) else {
@@ -180,18 +180,17 @@ impl Files {
         Ok((opened, file_name))
     }
 
-    /// Writes a file whole: whatever interrupts it, the name leads to the old or to the new
-    /// content. An existing file's mode and owner are kept; a link is not followed, the file
-    /// takes its place.
+    /// Writes a file whole: whatever interrupts it, the name leads to the old or to the new content. An existing file
+    /// keeps its mode and owner. A link is not followed: the file replaces it.
     ///
     /// # Errors
-    /// When its directory does not exist or lies outside, the name is something else than a
-    /// regular file, or `write` fails; then the old file is as it was.
+    /// When its directory does not exist or lies outside, the name is that of something other than a regular file, or
+    /// `write` fails. Then the old file is unchanged.
     pub fn replace(&self, name: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), FileError> {
         self.replace_with_mode(name, NEW_FILE, write)
     }
 
-    /// [`Files::replace`] for a file that has a mode of its own when it is made.
+    /// [`Files::replace`] with the mode that a new file gets.
     ///
     /// # Errors
     /// As [`Files::replace`].
@@ -239,7 +238,7 @@ fn words(error: Errno) -> String {
     io::Error::from(error).to_string()
 }
 
-/// The new content under a temporary name, on the disk, then under the right one.
+/// Writes the new content under a temporary name, syncs it to the disk, and renames it.
 fn replace_in(
     directory: BorrowedFd<'_>,
     name: &Path,
@@ -256,7 +255,7 @@ fn replace_in(
         Err(Errno::NOENT) => None,
         Err(error) => return Err(error.into()),
     };
-    // One that an interrupted writer left.
+    // An interrupted write may have left one.
     match fs::unlinkat(directory, temporary, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => {}
         Err(error) => return Err(error.into()),
@@ -264,7 +263,7 @@ fn replace_in(
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(fs::openat(directory, temporary, flags, Mode::from_raw_mode(mode))?);
     if let Some(old) = old {
-        // A stranger's file can be replaced, though not given back to the stranger.
+        // We may replace another user's file, but may not be allowed to give it back to that user.
         let _ = std::os::unix::fs::fchown(&file, Some(old.st_uid), Some(old.st_gid));
         fs::fchmod(&file, Mode::from_raw_mode(old.st_mode & 0o777))?;
     }
@@ -321,7 +320,7 @@ mod tests {
         for name in ["link", "absolute", "up/secret", "../secret", "deeper/../../secret", secret.to_str().unwrap()] {
             let refusal = files.read_text(Path::new(name), 100).unwrap_err().to_string();
             assert!(refusal.contains("outside of "), "{name}: {refusal}");
-            // A link's own name may be written: that changes nothing that it leads to.
+            // A link itself may be replaced: that changes nothing that it leads to.
             let is_link = matches!(name, "link" | "absolute");
             assert_eq!(files.replace(Path::new(name), write_text("x")).is_ok(), is_link, "{name}");
             assert_eq!(std::fs::read_to_string(&secret).unwrap(), "secret");
@@ -357,7 +356,7 @@ mod tests {
         let files = ground.confined();
         let absolute = std::fs::canonicalize(ground.0.join("inside/plain")).unwrap();
         for name in [Path::new("plain"), Path::new("./deeper/.././plain"), &absolute] {
-            // `..` is refused even where it would stay inside: simpler to explain.
+            // `..` is refused even where it would stay inside: that is simpler to explain.
             let expected = !name.to_string_lossy().contains("..");
             assert_eq!(files.read_text(name, 100).is_ok(), expected, "{}", name.display());
         }
@@ -376,12 +375,12 @@ mod tests {
         });
         assert!(broken.unwrap_err().to_string().ends_with("plain: the disk is full"));
         assert_eq!(std::fs::read_to_string(&name).unwrap(), "plain");
-        // One that was interrupted left its temporary file.
+        // An interrupted write left its temporary file.
         std::fs::write(ground.0.join("inside/.plain.new"), "left over").unwrap();
         files.replace(&name, write_text("whole")).unwrap();
         assert_eq!(std::fs::read_to_string(&name).unwrap(), "whole");
         assert_eq!(std::fs::metadata(&name).unwrap().permissions().mode() & 0o777, 0o604);
-        // Nor is one followed that a stranger put there as a link.
+        // A temporary name that a stranger made a link is not followed either.
         symlink(ground.0.join("secret"), ground.0.join("inside/.plain.new")).unwrap();
         files.replace(&name, write_text("whole again")).unwrap();
         assert_eq!(std::fs::read_to_string(ground.0.join("secret")).unwrap(), "secret");

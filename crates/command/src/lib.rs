@@ -38,7 +38,7 @@
 //!
 //! | written | meaning |
 //! |---|---|
-//! | `keyword` | a literal word; `args.flag("keyword")` tells whether it was there |
+//! | `keyword` | a literal word; `args.flag("keyword")` says whether it was there |
 //! | `'{'` | a literal word that holds punctuation |
 //! | `<name:type>`, `<name:u32 1..4096>` | a typed value; ranges include both ends, either may be left out |
 //! | `[ ... ]` | optional |
@@ -54,25 +54,24 @@
 //!
 //! # How a typed word is read
 //!
-//! Where several elements may come next, an exactly spelled keyword wins; else a value
-//! that accepts the word; else a keyword of which the word is the unambiguous beginning.
-//! So a keyword may be shortened only where no value could be meant.
+//! Where several elements may come next, an exactly spelled keyword wins; else a value that accepts the word; else the
+//! one keyword that the word abbreviates. So a keyword may be shortened only where no value could be meant.
 //!
-//! There are no quotes and no escapes: words end at white space, braces stand alone. What joins lines, remarks and
-//! macros are the business of [`Lines`], the reader before the grammar.
+//! There are no quotes and no escapes: words end at white space, and each brace is a word. [`Lines`], the reader before
+//! the grammar, handles continued lines, comments and macros.
 //!
 //! # What else a command says
 //!
-//! [`Command::configures`] marks one that states configuration, so that it can be saved and loaded;
-//! [`Command::example`] shows it in use (a test holds examples to the grammar); [`Command::of_session`] makes one
-//! that the session itself carries out; [`Command::also`] takes other spellings of it, and [`CommandSet::refuse`]
-//! says why there is no such command. A command belongs to the [`CommandSet::section`] that was open when it was
-//! added.
+//! [`Command::configures`] marks a command that states configuration, so that it can be saved and loaded.
+//! [`Command::example`] shows a command in use; a test checks the examples against the grammar. [`Command::of_session`]
+//! makes a command that the session itself carries out. [`Command::also`] adds another spelling, and
+//! [`CommandSet::refuse`] says why there is no such command. A command belongs to the [`CommandSet::section`] that was
+//! open when it was added.
 //!
 //! The set [parses](CommandSet::parse) a line without running it, [completes](CommandSet::complete)
 //! an unfinished one, gives [help](CommandSet::help) on it, and prints itself as a
-//! [guide](CommandSet::guide) and a [manual](CommandSet::manual). A [`Reply`] writes itself
-//! bit by bit, where the reader is, not where the router is.
+//! [guide](CommandSet::guide) and a [manual](CommandSet::manual). A [`Reply`] writes itself piece by piece, on the
+//! client's thread and not on the router's.
 
 #![forbid(unsafe_code)]
 

@@ -2,8 +2,8 @@
 //!
 //! A command is one line, or several when it holds a brace block that is still open at
 //! the end of the line, or when the line ends in a backslash. [`Lines`] joins them, passes over
-//! remarks and puts in macros; it is the one reader of files, of sockets and of terminals
-//! alike. Everything here is bounded, because every client can write here.
+//! comments and expands macros. Files, sockets and terminals all use this one reader. Everything here is bounded,
+//! because every client can write here.
 
 use crate::macros::Macros;
 use crate::{CommandError, macros};
@@ -21,7 +21,7 @@ pub(crate) struct Word<'a> {
     pub text: &'a str,
     /// Byte offset in the line.
     pub start: usize,
-    /// For `{`: the index of the word that closes it; its own when none does.
+    /// For `{`: the index of the word that closes it; its own index when none does.
     pub closed_by: usize,
 }
 
@@ -31,19 +31,19 @@ impl Word<'_> {
     }
 }
 
-/// Whether the line is a remark, which no command reads: blank, `# ...` or `comment ...`.
+/// Whether the line is a comment, which no command reads: blank, `# ...` or `comment ...`.
 pub(crate) fn is_remark(line: &str) -> bool {
     let line = line.trim_start();
     line.is_empty() || line.starts_with('#') || remark(line).is_some()
 }
 
-/// What a line says that begins with the word `comment`.
+/// The text of a line that begins with the word `comment`.
 fn remark(line: &str) -> Option<&str> {
     let rest = line.trim_start().strip_prefix("comment")?;
     (rest.is_empty() || rest.starts_with(|c: char| c.is_whitespace() || c == '{')).then(|| rest.trim_start())
 }
 
-/// A line without the remark behind it: from a word that begins with `#`.
+/// A line without the comment at its end, which starts at a word that begins with `#`.
 fn without_remark(line: &str) -> &str {
     let begins = |(at, _): &(usize, &str)| line[..*at].chars().next_back().is_none_or(char::is_whitespace);
     line.match_indices('#').find(begins).map_or(line, |(at, _)| &line[..at]).trim_end()
@@ -58,7 +58,7 @@ pub(crate) fn split_words(line: &str) -> Result<Vec<Word<'_>>, CommandError> {
     }
 }
 
-/// Splits a line that may go on into words, and says which brace is still open.
+/// Splits a line that may be unfinished into words, and returns which brace is still open.
 pub(crate) fn split_unfinished(line: &str) -> Result<(Vec<Word<'_>>, Option<usize>), CommandError> {
     if line.len() > MAXIMUM_LINE {
         return Err(CommandError::new(format!("command longer than {MAXIMUM_LINE} bytes")));
@@ -116,7 +116,7 @@ pub struct CommandLine {
     pub number: usize,
 }
 
-/// Lines that cannot become a command.
+/// Why lines cannot become a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineError {
     /// The line on which the command began, counted from 1.
@@ -133,9 +133,9 @@ impl std::fmt::Display for LineError {
 impl std::error::Error for LineError {}
 
 /// Joins lines into commands: a command ends at the end of the line on which its braces
-/// balance, unless that ends in a backslash. Blank lines are dropped, and remarks: `#` where a word could begin, to the
-/// end of the line; a line that begins with `comment`; and `comment { ... }` over lines, to the end of the line on
-/// which its braces balance.
+/// balance, unless that ends in a backslash. Blank lines and comments are dropped. A comment is `#` where a word could
+/// begin, to the end of the line; a line that begins with `comment`; or `comment { ... }` over several lines, to the
+/// end of the line on which its braces balance.
 #[derive(Debug, Default)]
 pub struct Lines {
     pending: String,
@@ -144,9 +144,9 @@ pub struct Lines {
     depth: usize,
     /// The last line ended in a backslash.
     continued: bool,
-    /// The braces that are open are of a remark.
+    /// The open braces belong to a comment.
     remark: bool,
-    /// What `$(NAME)` stands for; without, it stands for itself.
+    /// What `$(NAME)` stands for. None: macros are not expanded.
     macros: Option<Macros>,
 }
 
@@ -156,13 +156,13 @@ impl Lines {
         Self::default()
     }
 
-    /// Joins lines, and puts in what macros stand for.
+    /// Joins lines and expands macros.
     pub fn with_macros(macros: Macros) -> Self {
         Self { macros: Some(macros), ..Self::default() }
     }
 
     /// Takes the next line (with or without its newline) and returns the command that it
-    /// completes, if it does. After an error the command begun is forgotten.
+    /// completes, if it does. After an error the unfinished command is discarded.
     pub fn push(&mut self, line: &str) -> Result<Option<CommandLine>, LineError> {
         self.read += 1;
         if self.remark {
@@ -182,7 +182,7 @@ impl Lines {
         }
         let whole = line.trim_end();
         let line = without_remark(whole);
-        // A line that is nothing but a remark does not end what the one before it continues.
+        // A line that is nothing but a comment does not end the line that continues before it.
         if line.is_empty() && (!whole.is_empty() || !self.is_open()) {
             return Ok(None);
         }
@@ -212,28 +212,28 @@ impl Lines {
         for byte in line.bytes() {
             match byte {
                 b'{' => self.depth += 1,
-                // A brace too many is the parser's to report: it knows the word.
+                // The parser reports a surplus closing brace: it knows the word.
                 b'}' => self.depth = self.depth.saturating_sub(1),
                 _ => {}
             }
-            // What stands behind a remark on its last line belongs to it.
+            // Text after a comment's closing brace, on the same line, belongs to the comment.
             if self.remark && self.depth == 0 {
                 return;
             }
         }
     }
 
-    /// Whether more lines are needed: a brace block is open, or the last line goes on.
+    /// Whether more lines are needed: a brace block is open, or the last line ended in a backslash.
     pub fn is_open(&self) -> bool {
         self.depth > 0 || self.continued
     }
 
-    /// The lines of a command that was begun.
+    /// The lines of the unfinished command.
     pub fn pending(&self) -> &str {
         &self.pending
     }
 
-    /// Forgets a command that was begun.
+    /// Discards the unfinished command.
     pub fn clear(&mut self) {
         self.pending.clear();
         self.depth = 0;
@@ -241,7 +241,7 @@ impl Lines {
         self.remark = false;
     }
 
-    /// Ends the input: an error when a brace block is still open, or a line is to go on.
+    /// Ends the input: an error when a brace block is still open, or the last line ended in a backslash.
     pub fn finish(&mut self) -> Result<(), LineError> {
         match (self.depth, self.continued) {
             (0, false) => Ok(()),
@@ -257,8 +257,8 @@ impl Lines {
     }
 }
 
-/// The commands of a text, each with the number of its first line. Macros are the text's own: `define` and `undefine`
-/// in it have their effect here and are none of its commands.
+/// The commands of a text, each with the number of its first line. Macros are local to the text: `define` and
+/// `undefine` take effect here and are not returned as commands.
 pub fn complete_lines(text: &str) -> Result<Vec<CommandLine>, LineError> {
     let macros = Macros::default();
     let mut commands = joined(text, Lines::with_macros(macros.clone()), &|command| {
@@ -268,7 +268,7 @@ pub fn complete_lines(text: &str) -> Result<Vec<CommandLine>, LineError> {
     Ok(commands)
 }
 
-/// The commands of a text, with `$(NAME)` as it stands there: for one who passes them on.
+/// The commands of a text, with `$(NAME)` left as it is: for a caller that passes them on.
 pub fn joined_lines(text: &str) -> Result<Vec<CommandLine>, LineError> {
     joined(text, Lines::new(), &|_| Ok(()))
 }

@@ -1,8 +1,8 @@
 //! Runs a command's automaton over the words of a line.
 //!
-//! All threads move forward together, so each word is looked at once. The threads that
-//! are alive at a word say what could have stood there: a keyword spelled exactly wins,
-//! else the values that accept the word, else one keyword that the word abbreviates.
+//! All threads move forward together, so each word is read once. The threads that are alive at a word say what could
+//! stand there: a keyword spelled exactly wins, else the values that accept the word, else the one keyword that the
+//! word abbreviates.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -14,8 +14,8 @@ use crate::nearest;
 use crate::syntax::{Instruction, Program};
 use crate::value::Kind;
 
-/// Threads alive at one word. Real grammars need a handful; the bound keeps a grammar
-/// whose options cannot be told apart from growing without end.
+/// Threads alive at one word. Real grammars need a handful; the bound keeps a grammar with ambiguous options from
+/// growing without end.
 const MAXIMUM_THREADS: usize = 1024;
 
 /// Most continuations that an error message names.
@@ -78,9 +78,9 @@ struct Matcher<'a> {
 
 /// Why a line does not fit.
 pub(crate) struct Mismatch {
-    /// The word that was refused; the number of words when one is missing.
+    /// The word that was refused; the number of words when a word is missing.
     pub word: usize,
-    /// What could have stood there.
+    /// What could stand there.
     pub expectations: Vec<String>,
     pub error: CommandError,
 }
@@ -97,7 +97,7 @@ pub(crate) fn parse(program: &Program, input: Input<'_>) -> Result<Args, Mismatc
 pub(crate) enum Next<'a> {
     Keyword {
         word: &'a str,
-        /// The value that follows the keyword, when one has to.
+        /// The value that must follow the keyword, if there is one.
         before: Option<(&'a str, &'a Kind)>,
     },
     Value {
@@ -108,7 +108,7 @@ pub(crate) enum Next<'a> {
     End,
 }
 
-/// What may come after the words of a line, each once; empty when they do not fit.
+/// What may come after the words of a line, each once; empty when the words do not fit.
 pub(crate) fn continuations<'a>(program: &'a Program, input: Input<'a>) -> Vec<Next<'a>> {
     let mut matcher = Matcher::new(program, input);
     if matcher.run().is_err() {
@@ -151,7 +151,7 @@ impl<'a> Matcher<'a> {
         matcher
     }
 
-    /// Moves threads over all words; an error when none gets past some word.
+    /// Moves threads over all words; an error when no thread gets past some word.
     fn run(&mut self) -> Result<(), Mismatch> {
         for word in self.input.first..self.input.words.len() {
             let threads = std::mem::take(&mut self.waiting[word]);
@@ -236,8 +236,7 @@ impl<'a> Matcher<'a> {
         Some(self.captures.len() - 1)
     }
 
-    /// Follows a thread to the instructions that read a word (or end the command) and
-    /// lets it wait there.
+    /// Follows a thread to the instructions that read a word (or end the command), and leaves it waiting there.
     fn follow(&mut self, word: usize, mut thread: Thread) {
         loop {
             let key = (word, thread.at, Rc::clone(&thread.used));
@@ -319,7 +318,7 @@ impl<'a> Matcher<'a> {
             read.push(self.captures[index].what);
             next = self.captures[index].before;
         }
-        // Groups that are open, outermost first, each with its name.
+        // Open groups, outermost first, each with its name.
         let mut open = vec![("", Args::default())];
         for what in read.into_iter().rev() {
             let (_, args) = open.last_mut().expect("the whole command is never closed");
@@ -337,7 +336,7 @@ impl<'a> Matcher<'a> {
         open.swap_remove(0).1
     }
 
-    /// The keywords for which threads wait, each once.
+    /// The keywords that threads wait for, each once.
     fn keywords(&self, threads: &[Thread]) -> Vec<&'a str> {
         let mut keywords: Vec<&str> = Vec::new();
         for thread in threads {
@@ -350,7 +349,7 @@ impl<'a> Matcher<'a> {
         keywords
     }
 
-    /// Everything for which threads wait, in words, each once.
+    /// Everything that threads wait for, in words, each once.
     fn expectations(&self, threads: &[Thread]) -> Vec<String> {
         let mut expectations: Vec<String> = Vec::new();
         for thread in threads {
@@ -390,7 +389,7 @@ fn set_bits(used: &mut Rc<[u64]>, set: usize, change: impl Fn(u64) -> u64) {
     *used = bits.into();
 }
 
-/// A word as an error message repeats it: not at length.
+/// A word as an error message repeats it: shortened if it is long.
 pub(crate) fn quoted(word: &str) -> String {
     match word.char_indices().nth(QUOTED_CHARACTERS) {
         Some((end, _)) => format!("{}...", &word[..end]),
@@ -407,8 +406,7 @@ fn either(expectations: &[String]) -> String {
     }
 }
 
-/// The line of an error message that says what could have come, by name; of many, those
-/// most like `word`.
+/// The line of an error message that names what could come; of many, the names most like `word`.
 pub(crate) fn one_of(word: &str, expectations: &[String]) -> String {
     let mut named = nearest::sorted(word, expectations.iter().map(String::as_str));
     named.truncate(NAMED_CONTINUATIONS);
@@ -420,8 +418,7 @@ pub(crate) fn one_of(word: &str, expectations: &[String]) -> String {
     format!("expected one of: {}{more}", named.join(", "))
 }
 
-/// The end of an error's first line that names the word probably meant; empty when there
-/// is none.
+/// The end of an error's first line, which names the word probably meant; empty when there is none.
 pub(crate) fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     match nearest::likely(word, candidates) {
         Some(meant) => format!(", did you mean '{meant}'?"),

@@ -1,6 +1,5 @@
-//! What a command answers: a typed result that renders as text for eyes and as JSON for
-//! programs. A handler returns its own type; whatever has `Display` and `Serialize` is a
-//! reply.
+//! What a command answers: a typed result that renders as text for people and as JSON for programs. A handler returns
+//! its own type; any type with `Display` and `Serialize` is a reply.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -17,17 +16,16 @@ pub enum Format {
     Json,
 }
 
-/// A command's result. `Send`, because it is rendered by the thread of whoever asked and
-/// not by the one that owns the router.
+/// A command's result. `Send`, because the client's thread renders it and not the thread that owns the router.
 ///
-/// A reply is written bit by bit and never as one string, so that a long one takes no
-/// memory beyond its value. One that waits for what it prints (a ping, say) implements this trait by hand,
-/// waits in [`write`](Self::write), and calls [`still_wanted`] there.
+/// A reply is written piece by piece and never as one string, so that a long reply takes no memory beyond its value. A
+/// reply that waits for what it prints (a ping, say) implements this trait by hand, waits in [`write`](Self::write),
+/// and calls [`still_wanted`] there.
 pub trait Reply: Send {
     /// Writes the whole reply.
     ///
     /// # Errors
-    /// The first of `out`, at which the rendering ends.
+    /// The first error of `out`, at which the rendering ends.
     fn write(&self, format: Format, out: &mut dyn io::Write) -> io::Result<()>;
 
     /// The reply as a value, for programs within this one.
@@ -35,7 +33,7 @@ pub trait Reply: Send {
 
     fn render(&self, format: Format) -> String {
         let mut bytes = Vec::new();
-        // A vector takes everything.
+        // Writing to a vector never fails.
         let _ = self.write(format, &mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     }
@@ -53,8 +51,8 @@ impl<T: fmt::Display + Serialize + Send> Reply for T {
         }
     }
 
-    /// A value that JSON cannot carry (a map with keys that are no strings) is a mistake
-    /// in the type; the client then gets the reason instead of the value.
+    /// A value that JSON cannot carry (a map whose keys are not strings) is a mistake in the type; the client then gets
+    /// the reason instead of the value.
     fn json(&self) -> serde_json::Value {
         serde_json::to_value(self).unwrap_or_else(|error| serde_json::json!({ "error": error.to_string() }))
     }
@@ -73,13 +71,13 @@ fn write_text(text: &dyn fmt::Display, out: &mut dyn io::Write) -> io::Result<()
 fn write_json(value: &impl Serialize, out: &mut dyn io::Write) -> io::Result<()> {
     match serde_json::to_writer(&mut *out, value) {
         Err(error) if error.is_io() => Err(error.into()),
-        // See `Reply::json`: what was written before it is no JSON any more.
+        // See `Reply::json`. What was written before the error is not valid JSON any more.
         Err(error) => write!(out, "{}", serde_json::json!({ "error": error.to_string() })),
         Ok(()) => Ok(()),
     }
 }
 
-/// Lets a `Display` write where bytes go, and keeps the error, which `fmt` cannot carry.
+/// Lets a `Display` write to a byte writer, and keeps the error, which `fmt` cannot carry.
 struct Adapter<'a> {
     out: &'a mut dyn io::Write,
     error: Option<io::Error>,
@@ -106,7 +104,7 @@ impl fmt::Display for Text {
     }
 }
 
-/// The reply of a command that did its work and has nothing to say: no text, JSON `null`.
+/// The reply of a command that succeeded and prints nothing: no text, JSON `null`.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Done;
 
@@ -116,14 +114,14 @@ impl fmt::Display for Done {
     }
 }
 
-/// Asks, within [`Reply::write`], whether somebody still reads the reply. A reply that waits calls it a few times
-/// a second; nothing is printed.
+/// Checks, within [`Reply::write`], whether a client still reads the reply. A reply that waits calls it a few times a
+/// second; nothing is printed.
 ///
-/// It is a write of no bytes, which the terminal takes as the sign of a reply that goes on by itself: it then asks
-/// for no key between pages. An empty text within a `Display` is no such sign.
+/// It is a write of no bytes. The terminal takes that as the sign of a reply that goes on by itself, and then does not
+/// stop for a key between pages. An empty text within a `Display` is no such sign.
 ///
 /// # Errors
-/// Nobody reads it any more: the connection is gone, or ^C was pressed.
+/// The client reads no more: the connection is gone, or ^C was pressed.
 pub fn still_wanted(out: &mut dyn io::Write) -> io::Result<()> {
     out.write(&[]).map(drop)
 }
@@ -148,7 +146,7 @@ mod tests {
         assert_eq!(done.render(Format::Json), "null");
     }
 
-    /// Takes a number of writes, then refuses.
+    /// Accepts a number of writes, then refuses.
     struct Patience(usize);
 
     impl io::Write for Patience {
@@ -162,7 +160,7 @@ mod tests {
         }
     }
 
-    /// Counts how often it was written on, and would never end by itself.
+    /// Counts its writes, and would never end by itself.
     #[derive(Default)]
     struct Endless(std::sync::atomic::AtomicUsize);
 

@@ -23,7 +23,7 @@ impl<C> Default for Node<C> {
     }
 }
 
-/// How a typed word fits the words that may come.
+/// How a typed word fits the words that may come next.
 enum Fit<'a, C> {
     One(&'a str, &'a Node<C>),
     Several(Vec<&'a str>),
@@ -76,20 +76,20 @@ pub struct Parsed<'a, C> {
 }
 
 impl<C> Parsed<'_, C> {
-    /// Tells the log which options of the line have no effect.
+    /// Logs which options of the line have no effect.
     pub fn log_passed_over(&self) {
         self.passed_over.iter().for_each(|said| log::info!("{}: {said}", self.command.name));
     }
 }
 
-/// Most options of a line that are passed over.
+/// Most options of a line that may be passed over.
 const MAXIMUM_PASSED_OVER: usize = 16;
 
-/// Why a line is none of a set's.
+/// Why a line is no command of the set.
 struct Refusal {
-    /// The word at which it was refused; the number of words when one is missing.
+    /// The word that was refused; the number of words when a word is missing.
     word: usize,
-    /// The full name of the command that it began as.
+    /// The full name of the command that the line begins with.
     command: Option<String>,
     error: CommandError,
 }
@@ -102,7 +102,7 @@ pub struct Section {
     pub introduction: String,
 }
 
-/// Where the commands of every set are, and those of sessions.
+/// The section of the commands that every set has, and of the session's own.
 pub const SESSION_SECTION: &str = "Sessions and files";
 
 /// All commands, found by the words of their paths.
@@ -113,7 +113,7 @@ pub struct CommandSet<C> {
     sections: Vec<Section>,
     /// The section to which commands are being added.
     open: Option<usize>,
-    /// What says whether a command may reach a path.
+    /// Decides whether a command may reach a path.
     guard: Option<Guard<C>>,
 }
 
@@ -153,8 +153,8 @@ impl<C> CommandSet<C> {
         set
     }
 
-    /// Opens a section: commands added from now on belong to it. One of that title that
-    /// exists already goes on.
+    /// Opens a section: commands added from now on belong to it. A section of that title that exists already is
+    /// reopened.
     pub fn section(&mut self, title: &str, introduction: &str) -> &mut Self {
         let at = self.sections.iter().position(|section| section.title == title).unwrap_or_else(|| {
             self.sections.push(Section { title: title.to_string(), introduction: String::new() });
@@ -167,8 +167,8 @@ impl<C> CommandSet<C> {
         self
     }
 
-    /// All sections in the order in which they were opened first, each with its commands
-    /// by name. What every set knows comes last.
+    /// All sections in the order in which they were first opened, each with its commands by name. The section of the
+    /// commands that every set has comes last.
     pub fn sections(&self) -> Vec<(&Section, Vec<&Command<C>>)> {
         let commands = self.commands();
         let of = |number: usize| commands.iter().copied().filter(move |command| command.section == Some(number));
@@ -198,21 +198,21 @@ impl<C> CommandSet<C> {
         self
     }
 
-    /// Has all commands that are added from now on ask, for each parameter that names something in the file system,
-    /// whether they may reach it: no handler can forget to.
+    /// Makes each command that is added from now on check, for each parameter that names something in the file system,
+    /// whether it may reach it. So no handler can forget to.
     pub fn guard_paths(&mut self, guard: fn(&C, PathKind, &str) -> Result<(), CommandError>) {
         self.guard = Some(guard);
     }
 
-    /// Says why there is no command that begins with these words, to whoever types one.
+    /// Makes a line that begins with these words fail with `why`.
     pub fn refuse(&mut self, words: &str, why: &str) -> &mut Self {
         let path: Vec<String> = words.split(' ').map(str::to_string).collect();
         self.spellings.at(&path).refusal = Some(why.to_string());
         self
     }
 
-    /// Says what to do with a line that has an option which its command does not take. An option of several words comes
-    /// before one that it begins with.
+    /// Says what to do with a line that has an option which its command does not take. Add a longer option before a
+    /// shorter one that it begins with.
     ///
     /// # Panics
     /// When there is no such command yet: a programmer's error that shows at the first start.
@@ -222,7 +222,7 @@ impl<C> CommandSet<C> {
         self
     }
 
-    /// The command of that full name.
+    /// The command of this full name.
     pub fn command(&self, name: &str) -> Option<&Command<C>> {
         let mut node = &self.root;
         for word in name.split(' ') {
@@ -231,8 +231,7 @@ impl<C> CommandSet<C> {
         node.command.as_ref()
     }
 
-    /// The first example that is no line of its command, with the reason: for a test that
-    /// keeps examples true.
+    /// The first example that its command does not accept, with the reason: for a test that keeps examples true.
     pub fn check_examples(&self) -> Result<(), CommandError> {
         for command in self.commands() {
             for example in command.examples() {
@@ -261,7 +260,7 @@ impl<C> CommandSet<C> {
         listed.or_else(|| self.spelled(line, &words).ok().map(|parsed| parsed.command))
     }
 
-    /// Reads a command line, without carrying it out. A remark is read as `comment`.
+    /// Reads a command line without running it. A comment is read as `comment`.
     ///
     /// # Errors
     /// The message begins with the command's name and says what is wrong with which word.
@@ -276,7 +275,7 @@ impl<C> CommandSet<C> {
             Ok(parsed) => return Ok(parsed),
             Err(refusal) => refusal,
         };
-        // Take the options that have no effect out of the line, one by one.
+        // Removes the options that have no effect from the line, one by one.
         for _ in 0..MAXIMUM_PASSED_OVER {
             let line = if passed_over.is_empty() { line } else { &shorter };
             let Some(found) = self.passed_over(line, &refusal) else { break };
@@ -293,7 +292,7 @@ impl<C> CommandSet<C> {
 
     fn read(&self, line: &str) -> Result<Parsed<'_, C>, Refusal> {
         let words = line::split_words(line).map_err(|error| Refusal { word: 0, command: None, error })?;
-        // A word of another spelling is no value of the listed one: 'nbr' of 'show adj nbr' names no interface.
+        // A word that only another spelling has is not a value: 'nbr' of 'show adj nbr' names no interface.
         if let Some((first, node)) = self.spellings.in_full(&words)
             && first > self.walk(&words).path.len()
             && let Some(parsed) = self.spelled_at(line, &words, first, node).find_map(Result::ok)
@@ -306,14 +305,14 @@ impl<C> CommandSet<C> {
         };
         match self.spelled(line, &words) {
             Ok(parsed) => Ok(parsed),
-            // Who got further knows better what is wrong.
+            // The refusal further along the line describes the fault better.
             Err(Some(better)) if better.word > refusal.word => Err(better),
             Err(_) => Err(refusal),
         }
     }
 
-    /// The option without effect at which a line was refused: what to say of it, and its bytes in the line. `None` when
-    /// the line was refused for something else.
+    /// The option without effect at which a line was refused: its warning, and its bytes in the line. `None` when the
+    /// line was refused for something else.
     fn passed_over(&self, line: &str, refusal: &Refusal) -> Option<Result<(String, Range<usize>), CommandError>> {
         let (name, words) = (refusal.command.as_deref()?, line::split_words(line).ok()?);
         let option = self.options.iter().find(|option| option.is_at(name, &words, refusal.word))?;
@@ -324,7 +323,7 @@ impl<C> CommandSet<C> {
         Some(place.map_err(|error| error.within(name)))
     }
 
-    /// The listed command that a line is one of.
+    /// Reads a line as the canonical spelling of a command.
     fn listed(&self, line: &str, words: &[Word<'_>]) -> Result<Parsed<'_, C>, Refusal> {
         let walk = self.walk(words);
         let Some(command) = &walk.node.command else {
@@ -339,7 +338,7 @@ impl<C> CommandSet<C> {
         Ok(Parsed { command, args, passed_over: Vec::new() })
     }
 
-    /// A line read as each of the spellings whose path ends at a node.
+    /// The line read as each spelling whose path ends at a node.
     fn spelled_at<'s, 'w>(
         &'s self,
         line: &'w str,
@@ -360,7 +359,7 @@ impl<C> CommandSet<C> {
         })
     }
 
-    /// The command of which a line is another spelling; else what comes closest.
+    /// Reads a line as another spelling of a command; else returns the closest refusal.
     fn spelled(&self, line: &str, words: &[Word<'_>]) -> Result<Parsed<'_, C>, Option<Refusal>> {
         let mut closest: Option<Refusal> = None;
         let is_closer = |word: usize, closest: &Option<Refusal>| closest.as_ref().is_none_or(|other| word > other.word);
@@ -383,9 +382,8 @@ impl<C> CommandSet<C> {
         Err(closest)
     }
 
-    /// The line about which a line that ends in the word `?` asks; `None` when it is no
-    /// question. The mark stands alone or ends a word of a path; a mark at the end of a
-    /// value is part of the value.
+    /// If a line ends in `?`, the part that it asks about; `None` when the line is no question. The mark stands alone
+    /// or ends a word of a path; a mark at the end of a value is part of the value.
     pub fn question<'a>(&self, line: &'a str) -> Option<&'a str> {
         let line = line.trim();
         let before = line.strip_suffix('?').filter(|_| !line::is_remark(line))?;
@@ -402,7 +400,7 @@ impl<C> CommandSet<C> {
     /// Runs one command line. A line that ends in the word `?` asks for help instead.
     ///
     /// # Errors
-    /// Those of [`CommandSet::parse`], and the handler's.
+    /// Those of [`CommandSet::parse`], and those of the handler.
     pub fn execute(&self, context: &mut C, line: &str) -> Result<Box<dyn Reply>, CommandError> {
         if let Some(before) = self.question(line) {
             return reply(Text(self.help(before)));
@@ -446,8 +444,8 @@ impl<C> CommandSet<C> {
     }
 }
 
-/// The error of a command whose parameters do not fit. Where the refused word could also
-/// have been the next word of a longer path, both ways on are named.
+/// The error of a command whose parameters do not fit. Where the refused word could also have been the next word of a
+/// longer path, the message names both continuations.
 fn explain<C>(mismatch: Mismatch, walk: &Walk<'_, C>, words: &[Word<'_>]) -> CommandError {
     let at_the_fork = mismatch.word == walk.path.len();
     let Some(word) = words.get(mismatch.word) else {

@@ -1,9 +1,8 @@
 //! The client side of the CLI socket, for `quiver cli`.
 //!
-//! For commands it behaves as `vppctl` does, and besides learns whether they failed: by
-//! announcing the terminal type `quiver` it asks the server to end each answer with a
-//! status. For a person it passes keys and characters between the terminal and the
-//! server, whose session does the editing, so that all clients behave the same.
+//! For commands it behaves as `vppctl` does, and also learns whether they failed: it announces the terminal type
+//! `quiver`, which makes the server end each answer with a status. For a person it passes keys and characters between
+//! the terminal and the server, whose session does the editing, so that all clients behave the same.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
@@ -17,10 +16,10 @@ use crate::cli_session::{STATUS_DONE, STATUS_FAILED, TERMINAL_QUIVER, TERMINAL_Q
 use crate::exec::read_line;
 use crate::telnet::{Decoder, Event, IAC, terminal_type, window_size_told};
 
-/// How long the server has to greet us.
+/// How long to wait for the server's greeting.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a command printed, and whether it was done.
+/// What a command printed, and whether it succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The command's output, then the error message if it failed.
@@ -28,7 +27,7 @@ pub struct Outcome {
     pub success: bool,
 }
 
-/// A command of a batch that failed, or a line that cannot be one.
+/// A command of a batch that failed, or a line that is no command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The line on which the command began, counted from 1.
@@ -36,15 +35,15 @@ pub struct Failure {
     pub message: String,
 }
 
-/// Why a client could not go on.
+/// Why a client had to stop.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     #[error(transparent)]
     Connection(#[from] io::Error),
-    /// The input of a batch cannot be read.
+    /// The input of a batch could not be read.
     #[error("input: {0}")]
     Input(io::Error),
-    /// What a command printed cannot be passed on; a reader may have seen enough.
+    /// What a command printed could not be passed on; the reader may have closed.
     #[error("output: {0}")]
     Output(io::Error),
 }
@@ -59,14 +58,12 @@ impl CliClient {
     /// Connects and asks for answers in the given format.
     ///
     /// # Errors
-    /// When nobody listens at `path`, or who listens does not greet within five seconds;
-    /// the message names the path.
+    /// When no server listens at `path`, or it does not greet within five seconds; the message names the path.
     pub fn connect(path: impl AsRef<Path>, format: Format) -> io::Result<Self> {
         Self::connect_within(path, format, GREETING_TIMEOUT)
     }
 
-    /// [`CliClient::connect`] with another patience, which also holds for the answers to
-    /// [`CliClient::complete`].
+    /// [`CliClient::connect`] with another timeout, which also holds for the answers to [`CliClient::complete`].
     pub fn connect_within(path: impl AsRef<Path>, format: Format, patience: Duration) -> io::Result<Self> {
         let terminal = match format {
             Format::Text => TERMINAL_QUIVER,
@@ -77,7 +74,7 @@ impl CliClient {
         Ok(client)
     }
 
-    /// Connects for a person at a terminal of that type and size (columns, rows).
+    /// Connects for a person at a terminal of this type and size (columns, rows).
     ///
     /// # Errors
     /// As [`CliClient::connect`].
@@ -91,7 +88,7 @@ impl CliClient {
         Ok((client, keys))
     }
 
-    /// Connects and waits until the server has asked who we are.
+    /// Connects and waits until the server has asked for our terminal type.
     fn greet(path: &Path, patience: Duration) -> io::Result<Self> {
         let about = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         let stream = UnixStream::connect(path).map_err(about)?;
@@ -105,8 +102,8 @@ impl CliClient {
         self.reader.get_ref()
     }
 
-    /// Waits until the server asks for our terminal type. A server that turns us away
-    /// says why in plain text instead.
+    /// Waits until the server asks for our terminal type. A server that turns us away gives the reason in plain text
+    /// instead.
     fn await_greeting(&mut self) -> io::Result<()> {
         let mut said = Vec::new();
         loop {
@@ -158,9 +155,8 @@ impl CliClient {
         Ok(Outcome { text, success: failure.is_none() })
     }
 
-    /// [`CliClient::run`], with what the commands print passed on as it comes. Answers
-    /// with the message (lines that end in newlines) of the command that failed, if one
-    /// did.
+    /// [`CliClient::run`], but passes on what the commands print as it arrives. Returns the message (lines that end in
+    /// newlines) of the command that failed, if one did.
     pub fn run_to(&mut self, commands: &str, output: &mut dyn Write) -> Result<Option<String>, ClientError> {
         let commands = match joined_lines(commands) {
             Ok(commands) => commands,
@@ -182,7 +178,7 @@ impl CliClient {
         if command.contains('\0') {
             return Ok(Some("a command cannot contain NUL\n".into()));
         }
-        // A command takes as long as it takes.
+        // A command may take any time.
         self.stream().set_read_timeout(None)?;
         self.ask(command, output)
     }
@@ -206,7 +202,7 @@ impl CliClient {
                 },
                 _ => {}
             }
-            // Before waiting for more, what there is goes out.
+            // Pass on what has arrived before waiting for more.
             if self.reader.buffer().is_empty() {
                 output.flush().map_err(ClientError::Output)?;
             }
@@ -218,7 +214,7 @@ impl CliClient {
     /// The words that may complete an unfinished line, sorted.
     pub fn complete(&mut self, line: &str) -> Result<Vec<String>, ClientError> {
         let mut answer = Vec::new();
-        // The tab asks for completion; the line breaks of a block would end the line.
+        // The tab asks for completion. The line breaks of a block would end the line.
         let line = line.replace(['\n', '\0'], " ");
         match self.ask(&format!("{line}\t"), &mut answer)? {
             Some(message) => Err(io::Error::new(ErrorKind::InvalidData, message).into()),
@@ -230,8 +226,8 @@ impl CliClient {
         }
     }
 
-    /// Runs the commands of a file or pipe up to `quit`, printing their output. `failed`
-    /// is told of each failure and says whether to go on.
+    /// Runs the commands of a file or pipe up to `quit`, printing their output. Calls `failed` for each failure; it
+    /// returns whether to go on.
     pub fn run_lines(
         &mut self,
         mut input: impl BufRead,
@@ -280,23 +276,23 @@ impl CliClient {
     }
 }
 
-/// The way of a person's keys to an interactive session.
+/// Sends a person's keys to an interactive session.
 pub struct Keys(UnixStream);
 
 impl Keys {
-    /// Sends keys as a terminal gives them.
+    /// Sends keys as the terminal gives them.
     pub fn press(&self, keys: &[u8]) -> io::Result<()> {
-        // No text holds 0xff, which would begin a telnet sequence.
+        // UTF-8 text never holds 0xff, which would begin a telnet sequence.
         let keys: Vec<u8> = keys.iter().copied().filter(|key| *key != IAC).collect();
         (&self.0).write_all(&keys)
     }
 
-    /// Tells the window's size in columns and rows.
+    /// Sends the window's size in columns and rows.
     pub fn tell_window_size(&self, (width, height): (u16, u16)) -> io::Result<()> {
         (&self.0).write_all(&window_size_told(width, height))
     }
 
-    /// No more keys come: the session ends.
+    /// Ends the session: no more keys come.
     pub fn end(&self) -> io::Result<()> {
         self.0.shutdown(std::net::Shutdown::Write)
     }

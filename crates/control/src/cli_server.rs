@@ -1,8 +1,8 @@
 //! The CLI socket: a Unix stream socket that speaks telnet as VPP's does, so that
 //! `vppctl`, `nc` and `quiver cli` all work.
 //!
-//! One thread accepts, one thread serves each connection; a client that hangs therefore
-//! holds up nobody else. What a connection means is `cli_session`'s.
+//! One thread accepts, one thread serves each connection; so a client that hangs holds up no other client.
+//! `cli_session` interprets what a connection sends.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
@@ -20,18 +20,17 @@ use crate::Executor;
 use crate::cli_session::Session;
 use crate::telnet::GREETING;
 
-/// Most clients at a time: each has a thread.
+/// Most clients at a time: each takes a thread.
 pub const MAXIMUM_CONNECTIONS: usize = 64;
 
-/// So many of them stay free for root and for whoever runs the router: whoever else may connect cannot lock them out.
+/// How many of them stay free for root and for the user that runs the router, so that other users cannot lock them out.
 pub const KEPT_FREE: usize = 1;
 
-/// How long a client may leave its answer unread before it is dropped. Long, because
-/// somebody may be reading a pager, and a waiting thread costs others nothing. A write
-/// that moved a part of its bytes waits once more.
+/// How long a client may leave its answer unread before it is dropped. Long, because the operator may be reading a
+/// pager, and a waiting thread costs other clients nothing. A write that sent part of its bytes waits this long again.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long the holder of a socket has to answer a connection, at start.
+/// How long the holder of a socket has to accept our probe at start.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Pause after a failed accept (out of file descriptors, say), so that it does not spin.
@@ -43,7 +42,7 @@ const DIRECTORY_MODE: u32 = 0o755;
 /// A listening CLI socket. Dropping it shuts it down.
 pub struct CliServer {
     path: PathBuf,
-    /// Device and inode of the socket file, to know it again.
+    /// Device and inode of the socket file, to recognise it later.
     identity: (u64, u64),
     listener: UnixListener,
     connections: Arc<Connections>,
@@ -56,15 +55,15 @@ impl CliServer {
     /// socket that a crashed process left behind is replaced.
     ///
     /// # Errors
-    /// `AddrInUse` naming the process that answers at the path; `AlreadyExists` when there
-    /// is something else than a socket; and whatever the system refuses.
+    /// `AddrInUse` naming the process that listens at the path; `AlreadyExists` when there is something other than a
+    /// socket; and what the system refuses.
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         if let Some(directory) = path.parent().filter(|parent| !parent.exists()) {
             let mut builder = fs::DirBuilder::new();
             builder.recursive(true).mode(DIRECTORY_MODE);
             builder.create(directory).map_err(|error| about(directory, &error))?;
-            // Whatever the umask: who may use the socket has to get to it.
+            // Regardless of the umask: users of the socket must be able to reach it.
             let mode = fs::Permissions::from_mode(DIRECTORY_MODE);
             fs::set_permissions(directory, mode).map_err(|error| about(directory, &error))?;
         }
@@ -92,7 +91,7 @@ impl CliServer {
         self.write_timeout = timeout;
     }
 
-    /// Starts to accept connections, whose lines go to `executor`.
+    /// Starts to accept connections, and passes their lines to `executor`.
     ///
     /// # Panics
     /// When called twice.
@@ -107,9 +106,8 @@ impl CliServer {
         Ok(())
     }
 
-    /// Stops accepting, closes all connections and removes the socket file if it is still
-    /// ours. A command that runs is not waited for: the caller may be the very thread that
-    /// has to finish it.
+    /// Stops accepting, closes all connections and removes the socket file if it is still ours. Does not wait for a
+    /// command that runs: the calling thread may be the one that has to finish it.
     pub fn shutdown(&mut self) {
         if self.connections.closing.swap(true, Ordering::SeqCst) {
             return;
@@ -140,7 +138,7 @@ fn about(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// Makes room for a socket at `path`, unless somebody answers there.
+/// Makes room for a socket at `path`, unless a server listens there.
 fn remove_stale(path: &Path) -> io::Result<()> {
     let metadata = match fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
@@ -166,28 +164,28 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Connects to see whether somebody listens. A connect to a process that has stopped
-/// accepting can block, so it is made aside.
+/// Connects to see whether a server listens. Connecting to a process that has stopped accepting can block, so another
+/// thread does it.
 fn probe(path: &Path) -> io::Result<()> {
     let (sender, receiver) = mpsc::channel();
     let path = path.to_path_buf();
     thread::Builder::new().name("cli-probe".into()).spawn(move || {
-        // The receiver is gone when this took too long.
+        // The receiver is gone when this took too long: then the result does not matter.
         let _ = sender.send(UnixStream::connect(path).map(drop));
     })?;
     receiver.recv_timeout(PROBE_TIMEOUT).unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
 }
 
-/// Flag of a listening socket in `/proc/net/unix` (`__SO_ACCEPTCON`).
+/// Flags of a listening socket in `/proc/net/unix` (`__SO_ACCEPTCON`).
 const LISTENS: &str = "00010000";
 
-/// Which process holds the listening socket of a path: found by the socket's inode in the
-/// tables of the kernel, as far as we may look.
+/// Which process holds the listening socket of a path. The socket's inode is looked up in the kernel's tables, as far
+/// as we may read them.
 fn holder(path: &Path) -> Option<String> {
     let path = path.to_str()?;
     let sockets = fs::read_to_string("/proc/net/unix").ok()?;
-    // Num, RefCount, Protocol, Flags, Type, St, Inode, Path. Accepted connections have the
-    // path too; the one that listens has the flag.
+    // Num, RefCount, Protocol, Flags, Type, St, Inode, Path. Accepted connections have the same path; only the
+    // listening socket has the flag.
     let inode = sockets.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let &[_, _, _, LISTENS, _, _, inode, of] = &fields[..] else { return None };
@@ -216,7 +214,7 @@ struct Open {
 }
 
 impl Connections {
-    /// The lock guards lists that are whole at every moment, even if a thread panicked.
+    /// Safe even if a thread panicked: the lists are consistent at every moment.
     fn open(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -248,7 +246,7 @@ impl Connections {
     }
 }
 
-/// Who lets clients in.
+/// Accepts clients.
 struct Doorman {
     connections: Arc<Connections>,
     executor: Arc<dyn Executor>,
@@ -275,7 +273,7 @@ impl Doorman {
         stream.set_read_timeout(self.executor.manners().idle_timeout)?;
         let Some(number) = self.connections.enter(&stream)? else {
             let refusal = format!("too many CLI connections (at most {MAXIMUM_CONNECTIONS})\n");
-            // Fits the socket's buffer; whether the client listens is its own affair.
+            // Fits the socket's buffer. Whether the client reads it does not matter.
             let _ = stream.write_all(refusal.as_bytes());
             return Ok(());
         };
@@ -292,20 +290,21 @@ impl Doorman {
 fn run(served: Served, stream: UnixStream, executor: &dyn Executor) {
     match serve(stream, executor) {
         Ok(()) => {}
-        // A client may leave before the end of its answer ('vppctl COMMAND | head', a closed window): that is no news.
+        // A client may leave before the end of its answer ('vppctl COMMAND
+        // head', a closed window): that is not logged.
         Err(error) if left(&error) => {}
         Err(error) if is_idle(&error) => log::info!("CLI connection {} closed: {error}", served.number),
         Err(error) => log::info!("CLI connection {} dropped: {error}", served.number),
     }
 }
 
-/// Whether an error of a connection only says that the other side is gone.
+/// Whether an error of a connection only means that the other side is gone.
 fn left(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted)
 }
 
-/// Whether an error of a connection says that the client was [idle](crate::connection::Idle): nothing else times out
-/// so.
+/// Whether an error of a connection means that the client was [idle](crate::connection::Idle): nothing else times out
+/// with this error.
 fn is_idle(error: &io::Error) -> bool {
     error.kind() == ErrorKind::TimedOut
 }
@@ -327,7 +326,7 @@ fn serve(mut stream: UnixStream, executor: &dyn Executor) -> io::Result<()> {
     stream.write_all(&GREETING)?;
     let outcome = Session::new(executor, &mut stream).run();
     if outcome.as_ref().is_err_and(is_idle) {
-        // Whether it listens is its own affair.
+        // Whether the client reads it does not matter.
         let _ = stream.write_all(b"\r\nidle for too long: the connection is closed (unix { cli-idle-timeout })\r\n");
     }
     outcome

@@ -6,12 +6,12 @@
 //! | terminal type | session |
 //! |---|---|
 //! | `vppctl` | lines; one NUL after the answer to each line, which is what `vppctl` counts |
-//! | `quiver`, `quiver-json` | lines; ACK and NUL end an answer; of a command that failed, NAK, the message and NUL |
+//! | `quiver`, `quiver-json` | lines; ACK and NUL end an answer; NAK, message and NUL end that of a failed command |
 //! | any other | interactive: banner, prompt, echo, line editing, TAB, `?`, pages |
 //!
-//! In the line modes a NUL from the client ends the command even if a brace is still open;
-//! `vppctl COMMAND` and our client send one, so that neither can wait for ever. A line of
-//! our client that ends in a tab asks for the words that complete it.
+//! In the line modes a NUL from the client ends the command even if a brace is still open; `vppctl COMMAND` and our
+//! client send one, so that neither can wait for ever. A line of our client that ends in a tab asks for the words that
+//! complete it.
 
 use std::fmt;
 use std::io;
@@ -30,7 +30,7 @@ use crate::terminal::{Progress, Terminal, Window};
 use crate::wrap::Wrap;
 use crate::{Executor, Format, SessionDefaults, SessionLine, session_commands};
 
-/// Ends an answer: the command was done (ASCII ACK).
+/// Ends an answer: the command succeeded (ASCII ACK).
 pub(crate) const STATUS_DONE: u8 = 0x06;
 /// Begins the message of a command that failed (ASCII NAK).
 pub(crate) const STATUS_FAILED: u8 = 0x15;
@@ -38,7 +38,7 @@ pub(crate) const STATUS_FAILED: u8 = 0x15;
 /// Terminal types of our own client.
 pub(crate) const TERMINAL_QUIVER: &str = "quiver";
 pub(crate) const TERMINAL_QUIVER_JSON: &str = "quiver-json";
-/// What `vppctl` calls itself when its input is no terminal.
+/// The name that `vppctl` sends when its input is no terminal.
 const TERMINAL_VPPCTL: &str = "vppctl";
 
 const CLEAR_SCREEN: &[u8] = b"\x1b[2J\x1b[1;1H";
@@ -85,7 +85,7 @@ pub(crate) struct Session<'a> {
     terminal: Terminal,
     manners: SessionDefaults,
     wrap: Wrap,
-    /// What goes out before the session waits for input.
+    /// Output to send before the session waits for input.
     out: Vec<u8>,
 }
 
@@ -130,7 +130,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The client sends no more: a line without its newline is still a command.
+    /// The client sends no more. A line without its newline is still a command.
     fn end_of_input(&mut self) -> io::Result<()> {
         if self.mode == Mode::Interactive {
             return Ok(());
@@ -161,7 +161,7 @@ impl<'a> Session<'a> {
         Ok(Next::Continue)
     }
 
-    /// The first terminal type decides; a client cannot change its mind.
+    /// The first terminal type decides; later ones are ignored.
     fn choose_mode(&mut self, terminal: &str) {
         if self.mode != Mode::Plain {
             return;
@@ -230,7 +230,7 @@ impl<'a> Session<'a> {
 
     fn run_command(&mut self, text: &str) -> io::Result<Next> {
         self.terminal.progress = Progress::default();
-        // 'q' too, whatever other commands begin so.
+        // 'q' too, even if other commands begin with it.
         if is_quit(text) {
             return Ok(Next::Close);
         }
@@ -244,7 +244,7 @@ impl<'a> Session<'a> {
         Ok(Next::Continue)
     }
 
-    /// Carries out a command of the session's.
+    /// Carries out a command of the session itself.
     fn run_own(&mut self, own: &SessionLine) -> io::Result<Next> {
         match own.name.as_str() {
             "quit" | "exit" => return Ok(Next::Close),
@@ -280,7 +280,7 @@ impl<'a> Session<'a> {
         let executor = self.executor;
         let mut show = |reply: &dyn Reply| match self.show(reply)? {
             End::Complete => Ok(()),
-            // Who wants no more of the output wants no more of the file.
+            // An operator who stops the output also stops the file.
             End::Stopped => Err(io::ErrorKind::Interrupted.into()),
         };
         match exec::run_file(executor, &executor.files(), file, &mut show) {
@@ -291,7 +291,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// No more lines come for this command: one that is still open is refused.
+    /// No more lines come for this command: it is refused if a brace is still open.
     fn end_command(&mut self) -> io::Result<()> {
         match self.lines.finish() {
             Err(LineError { message, .. }) => self.refuse(&message),
@@ -306,7 +306,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Shows a reply and what the client takes for the end of it.
+    /// Shows a reply and the bytes by which the client recognises its end.
     fn answer(&mut self, reply: &dyn Reply) -> io::Result<()> {
         self.show(reply)?;
         match self.mode {
@@ -343,7 +343,7 @@ impl<'a> Session<'a> {
         Printer::new(self.connection, &mut self.inbox, &mut self.terminal, interactive).print(reply, format)
     }
 
-    /// Prints words of the session's own.
+    /// Prints the session's own text.
     fn print(&mut self, text: &str) {
         match self.mode {
             Mode::Interactive => self.out.extend(text.replace('\n', "\r\n").bytes()),
@@ -353,7 +353,7 @@ impl<'a> Session<'a> {
 
     fn prompt(&mut self) {
         let prompt = match self.lines.is_open() {
-            // Asks for the rest of a brace block or line; as wide as the prompt.
+            // The prompt for the rest of a brace block or line; as wide as the first prompt.
             true => format!("{:>1$}", "> ", self.manners.prompt.chars().count()),
             false => self.manners.prompt.clone(),
         };
@@ -366,7 +366,7 @@ impl<'a> Session<'a> {
         self.edit(|editor, out| editor.redraw(out));
     }
 
-    /// Has the line edited, and its terminal told.
+    /// Lets `edit` change the line, and sends the result to the terminal.
     fn edit<T>(&mut self, edit: impl FnOnce(&mut LineEditor, &mut Vec<u8>) -> T) -> T {
         let mut edited = Vec::new();
         let outcome = edit(&mut self.editor, &mut edited);
@@ -374,7 +374,7 @@ impl<'a> Session<'a> {
         outcome
     }
 
-    /// What comes next comes below the line that is being edited.
+    /// Moves the output below the line that is being edited.
     fn leave_line(&mut self, rest: usize) {
         self.wrap.leave(rest, self.terminal.columns(), &mut self.out);
     }
@@ -424,7 +424,7 @@ impl<'a> Session<'a> {
         Ok(Next::Continue)
     }
 
-    /// The command up to the cursor, with its lines before this one.
+    /// The command up to the cursor, with the lines entered before this one.
     fn unfinished(&self) -> String {
         match self.lines.is_open() {
             true => format!("{}\n{}", self.lines.pending(), self.editor.before_cursor()),
@@ -432,8 +432,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Completes the word before the cursor as far as it is certain. A second TAB lists
-    /// what there is to choose from.
+    /// Completes the word before the cursor as far as it is unambiguous. A second TAB lists the candidates.
     fn complete(&mut self, again: bool) -> io::Result<()> {
         let unfinished = self.unfinished();
         let completion = self.executor.complete(&unfinished);
@@ -443,7 +442,7 @@ impl<'a> Session<'a> {
             [] => self.out.push(BELL),
             [_] => {
                 self.edit(|editor, out| editor.insert_text(&format!("{more} "), out));
-                // The next TAB is the first of another word.
+                // The next TAB is the first for another word.
                 self.tabbed = false;
             }
             _ if !more.is_empty() => self.edit(|editor, out| editor.insert_text(more, out)),

@@ -1,9 +1,7 @@
-//! Files of commands: `exec FILE`, the file named in `startup.conf`, and whatever else
-//! runs commands from a file.
+//! Files of commands: `exec FILE`, the file named in `startup.conf`, and anything else that runs commands from a file.
 //!
-//! `exec` is a command of sessions and is not run by the executor, because a file is a
-//! door to the executor like any other, and must not occupy the thread that owns the
-//! router while it is read.
+//! `exec` is a command of sessions. The executor does not run it: a file is only another way to the executor, and
+//! reading it must not occupy the thread that owns the router.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -15,8 +13,7 @@ use crate::{Executor, session_commands};
 /// Deepest nesting of files that execute files.
 pub const MAXIMUM_NESTING: usize = 8;
 
-/// Where the replies of a file's commands go, each before the next command is run. An
-/// error ends the file.
+/// Shows the reply of a file's command, before the next command is run. An error ends the file.
 pub type Show<'a> = dyn FnMut(&dyn Reply) -> io::Result<()> + 'a;
 
 /// Why a file was not executed to its end.
@@ -33,7 +30,7 @@ pub enum ExecError {
 /// Runs the commands of a file up to the first that fails, or to `quit`.
 ///
 /// # Errors
-/// See [`ExecError`]. The commands before the failing one stay in force.
+/// See [`ExecError`]. The commands before the failing one stay in effect.
 pub fn run_file(executor: &dyn Executor, files: &Files, file: &Path, show: &mut Show<'_>) -> Result<(), ExecError> {
     FileRun { executor, files, file: file.to_path_buf(), nesting: 0 }.run(show)
 }
@@ -48,10 +45,10 @@ enum Next {
 /// The execution of one file.
 struct FileRun<'a> {
     executor: &'a dyn Executor,
-    /// What it and those that it executes may reach.
+    /// Which files this file, and those that it executes, may reach.
     files: &'a Files,
     file: PathBuf,
-    /// How many files execute this one.
+    /// How many files are executing this one.
     nesting: usize,
 }
 
@@ -100,7 +97,7 @@ impl FileRun<'_> {
                         nesting: self.nesting + 1,
                     };
                     nested.run(show)?;
-                    // It may have done nothing; whoever reads is asked all the same.
+                    // The file may have printed nothing; still check whether the client wants more.
                     show(&Done).map_err(ExecError::Output)?;
                     return Ok(Next::Continue);
                 }
@@ -110,7 +107,7 @@ impl FileRun<'_> {
                         show(&*reply).map_err(ExecError::Output)?;
                         return Ok(Next::Continue);
                     }
-                    // What is for interactive sessions is refused by the executor.
+                    // The executor refuses commands for interactive sessions.
                 }
             }
         }
@@ -135,7 +132,7 @@ mod tests {
     use crate::add_session_commands;
     use command::{Command, CommandError, CommandSet, Completion, Text, reply};
 
-    /// Tells what it runs; refuses lines that begin with `bad`.
+    /// Repeats what it runs; refuses lines that begin with `bad`.
     struct Notebook(CommandSet<()>, crate::SessionDefaults);
 
     impl Notebook {

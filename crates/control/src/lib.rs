@@ -1,11 +1,10 @@
-//! The doors by which operators and programs reach the router: the CLI socket that VPP's
-//! `vppctl` speaks to, its client, files of commands and `startup.conf`.
+//! The ways in which operators and programs reach the router: the CLI socket that VPP's `vppctl` speaks to, its client,
+//! files of commands and `startup.conf`.
 //!
-//! This crate knows no protocol of the network and no command but those of a session:
-//! every door hands lines to an [`Executor`] and passes its answers back. The program that
-//! owns the router brings the executor, which usually sends the line to the thread that
-//! owns the router's state. An answer is written out by the thread of whoever asked, bit
-//! by bit, so that a reader that is slow holds up nobody, and no listing is held as text.
+//! This crate knows no network protocol and no commands but those of a session: each way in hands lines to an
+//! [`Executor`] and passes its answers back. The program that owns the router provides the executor, which usually
+//! sends the line to the thread that owns the router's state. The client's thread writes the answer piece by piece, so
+//! that a slow reader holds up no other client, and no listing is held as text.
 
 #![forbid(unsafe_code)]
 
@@ -35,7 +34,7 @@ use std::time::Duration;
 
 use command::{Args, CommandError, Completion, Files, Macros, Reply};
 
-/// Whoever runs command lines. Called from many threads at once, one per connection.
+/// Runs command lines. Called from many threads at once, one per connection.
 pub trait Executor: Send + Sync {
     /// Runs one command (which may span lines inside braces). The reply is rendered by
     /// the caller.
@@ -44,17 +43,17 @@ pub trait Executor: Send + Sync {
     /// The message for the operator.
     fn execute(&self, line: &str) -> Result<Box<dyn Reply>, CommandError>;
 
-    /// The command of the session that a line names, if it names one: those that
-    /// [`add_session_commands`] put into the grammar.
+    /// The session command that a line names, if it names one: one of those that [`add_session_commands`] put into the
+    /// grammar.
     fn of_session(&self, line: &str) -> Option<SessionLine>;
 
-    /// Help on what an unfinished line could go on with.
+    /// Help on how an unfinished line could continue.
     fn help(&self, line: &str) -> String;
 
     /// The words that may stand at the end of an unfinished line.
     fn complete(&self, line: &str) -> Completion;
 
-    /// What files commands may name.
+    /// Which files commands may name.
     fn files(&self) -> Files {
         Files::anywhere()
     }
@@ -65,23 +64,23 @@ pub trait Executor: Send + Sync {
     }
 }
 
-/// How long a client may say nothing, unless told otherwise.
+/// How long a client may be silent, by default.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// How interactive sessions begin, and behave until an operator sets them otherwise.
 #[derive(Clone, Debug)]
 pub struct SessionDefaults {
-    /// What they are greeted with.
+    /// The greeting.
     pub banner: String,
     pub prompt: String,
     /// Lines kept for the up arrow; 0: none.
     pub history: usize,
     pub pager: bool,
-    /// Lines of one output that are paged.
+    /// Most lines of one output that are paged.
     pub pager_limit: u32,
     /// What `$(NAME)` stands for, for all sessions and files that share them.
     pub macros: Macros,
-    /// How long a client may say nothing before its connection is closed; `None`: for ever.
+    /// How long a client may be silent before its connection is closed; `None`: for ever.
     pub idle_timeout: Option<Duration>,
 }
 

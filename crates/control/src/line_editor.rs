@@ -1,25 +1,23 @@
-//! Editing of one line at a terminal that sends every key: what emacs-like shells do with
-//! the keys that everybody uses. It keeps the text and the history, and answers with the
-//! bytes that make the terminal show them.
+//! Editing of one line at a terminal that sends every key: the common keys of emacs-like shells. It keeps the text and
+//! the history, and returns the bytes that make the terminal show them.
 //!
-//! Characters count as one column each and the line is redrawn with backspaces only, so
-//! that it works on any terminal; a line that wraps is still sent right, though the cursor
-//! may look off.
+//! Each character counts as one column, and the line is redrawn with backspaces only, so that it works on any terminal.
+//! A line that wraps is still sent right, though the cursor may look misplaced.
 
 use command::{Args, MAXIMUM_LINE};
 
 use crate::terminal::set;
 
-/// Lines kept for the up arrow unless told otherwise.
+/// Lines kept for the up arrow by default.
 pub(crate) const HISTORY_LINES: usize = 100;
 
-/// Bytes kept of all lines together, whatever number of lines is allowed.
+/// Bytes kept of all lines together, however many lines are allowed.
 const HISTORY_BYTES: usize = 1 << 20;
 
 /// Characters of a search; further ones are ignored.
 const MAXIMUM_QUERY: usize = 256;
 
-/// Bytes kept of an escape sequence; longer ones are no keys, and are read to their end.
+/// Bytes kept of an escape sequence. Longer ones are ignored, but read to their end.
 const MAXIMUM_ESCAPE: usize = 16;
 
 const BELL: u8 = 7;
@@ -41,7 +39,7 @@ pub(crate) enum Key {
     Complete,
     /// `?`: help on the line up to the cursor.
     Help,
-    /// ^C: the line was given up.
+    /// ^C: the operator gave up the line.
     Interrupt,
     /// ^D on an empty line.
     EndOfInput,
@@ -65,7 +63,7 @@ struct Search {
     found: Option<usize>,
     /// Columns that the search takes on the screen.
     shown: usize,
-    /// The line and the cursor when it began.
+    /// The line and the cursor before the search.
     before: (Vec<char>, usize),
 }
 
@@ -90,7 +88,7 @@ pub(crate) struct LineEditor {
 }
 
 impl LineEditor {
-    /// One that remembers that many lines.
+    /// An editor that remembers this many lines.
     pub fn new(limit: usize) -> Self {
         Self {
             line: Vec::new(),
@@ -113,15 +111,15 @@ impl LineEditor {
         &self.history
     }
 
-    /// How many lines are remembered; `None` when none shall be.
+    /// How many lines are remembered; `None`: none.
     pub fn history_limit(&self) -> Option<usize> {
         self.remembers.then_some(self.limit)
     }
 
-    /// Sets what `set terminal history` says.
+    /// Applies the arguments of `set terminal history`.
     pub fn set_history(&mut self, args: &Args) {
         set(&mut self.remembers, args);
-        // The grammar took a number.
+        // The grammar has checked that it is a number.
         if let Ok(Some(limit)) = args.optional("limit") {
             self.limit = limit;
         }
@@ -129,7 +127,7 @@ impl LineEditor {
         self.browsing = self.history.len();
     }
 
-    /// Forgets the oldest lines, of which there are too many or too long ones.
+    /// Forgets the oldest lines while there are too many, or too many bytes.
     fn forget(&mut self) {
         let most = if self.remembers { self.limit } else { 0 };
         let mut bytes = 0;
@@ -141,7 +139,7 @@ impl LineEditor {
         self.history.drain(..self.history.len() - kept);
     }
 
-    /// The line as it stands.
+    /// The current line.
     fn text(&self) -> String {
         self.line.iter().collect()
     }
@@ -151,7 +149,7 @@ impl LineEditor {
         self.line[..self.cursor].iter().collect()
     }
 
-    /// Columns that the line goes on behind the cursor.
+    /// How many columns of the line are behind the cursor.
     pub fn behind_cursor(&self) -> usize {
         self.line.len() - self.cursor
     }
@@ -176,7 +174,7 @@ impl LineEditor {
         self.browsing = self.history.len();
     }
 
-    /// Takes one byte from the terminal; what it must show is added to `out`.
+    /// Takes one byte from the terminal, and adds to `out` what the terminal must show.
     pub fn push(&mut self, byte: u8, out: &mut Vec<u8>) -> Option<Key> {
         let after_return = std::mem::take(&mut self.after_return);
         if !self.escape.is_empty() {
@@ -247,7 +245,7 @@ impl LineEditor {
         self.line = line;
     }
 
-    /// Collects UTF-8; bytes that are none are dropped with a bell.
+    /// Collects UTF-8; bytes that are not UTF-8 are dropped with a bell.
     fn push_text(&mut self, byte: u8, out: &mut Vec<u8>) {
         self.partial.push(byte);
         match std::str::from_utf8(&self.partial) {
@@ -370,8 +368,8 @@ impl LineEditor {
         self.show_search(out);
     }
 
-    /// Takes a key while a search is on; whether the key was the search's. All others end
-    /// it with the line that was found, and then mean what they always do.
+    /// Takes a key during a search; returns whether the key belongs to the search. Any other key ends the search with
+    /// the line that was found, and then has its usual meaning.
     fn push_search(&mut self, byte: u8, out: &mut Vec<u8>) -> bool {
         const CONTROL_C: u8 = control(b'C');
         const CONTROL_G: u8 = control(b'G');
@@ -401,7 +399,7 @@ impl LineEditor {
         true
     }
 
-    /// Looks for the query from the line found last on, `skip` lines further back.
+    /// Searches from the line found last, `skip` lines further back.
     fn find(&mut self, skip: usize, out: &mut Vec<u8>) {
         let Some(search) = &mut self.search else {
             return;
@@ -481,7 +479,7 @@ fn back(out: &mut Vec<u8>, columns: usize) {
     out.extend(std::iter::repeat_n(BACKSPACE, columns));
 }
 
-/// Overwrites with spaces and comes back.
+/// Overwrites with spaces, and moves the cursor back.
 fn blank(out: &mut Vec<u8>, columns: usize) {
     out.extend(std::iter::repeat_n(b' ', columns));
     back(out, columns);
@@ -564,14 +562,14 @@ mod tests {
         let last = |keys: &[u8]| lines(&[&history[..], keys].concat())[3..].to_vec();
         assert_eq!(last(b"\x12sh\n"), ["show interface"]);
         assert_eq!(last(b"\x12sh\x12\n"), ["show ip fib"]);
-        // The oldest stays when there is none older.
+        // The oldest match stays when there is no older one.
         assert_eq!(last(b"\x12sh\x12\x12\x12\n"), ["show ip fib"]);
         assert_eq!(last(b"\x12state\x05!\n"), ["set int state e0 up!"]);
         assert_eq!(last(b"\x12fiq\x7fb\n"), ["show ip fib"]);
-        // Given up: the line is as it was.
+        // After a search is given up, the line is as it was before.
         assert_eq!(last(b"draft\x12int\x07!\n"), ["draft!"]);
         assert_eq!(last(b"draft\x02\x12int\x03!\n"), ["draf!t"]);
-        // As in shells: what was found last stays when a longer query finds nothing.
+        // As in shells: the last match stays when a longer query finds nothing.
         assert_eq!(last(b"\x12intq\n"), ["show interface"]);
         assert_eq!(last(b"\x12zebra\n"), [""]);
     }

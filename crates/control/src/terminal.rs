@@ -1,4 +1,4 @@
-//! What a session knows of its client's terminal, and how the operator has set it.
+//! What a session knows of its client's terminal, and its settings.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use crate::SessionDefaults;
 use command::Args;
 use serde::Serialize;
 
-/// Lines of one output that are paged unless told otherwise, as VPP.
+/// Most lines of one output that are paged by default, as in VPP.
 pub(crate) const PAGER_LIMIT: u32 = 100_000;
 
 /// The client's window in characters.
@@ -17,11 +17,11 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// A text that is higher than the window, with its lines cut to one row each, so that
-    /// long listings scroll less. A shorter text is left whole.
+    /// A text that is higher than the window has its lines cut to one row each, so that long listings scroll less. A
+    /// shorter text is left whole.
     pub fn fit(self, text: &str) -> String {
         let (width, height) = (usize::from(self.width), usize::from(self.height));
-        // Terminals that do not know their size tell zero.
+        // Terminals that do not know their size report zero.
         if width == 0 || text.lines().count() <= height {
             return text.to_string();
         }
@@ -29,14 +29,14 @@ impl Window {
     }
 }
 
-/// How far the output of one command has come, over all its replies.
+/// How much of one command's output was shown, over all its replies.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
     /// Rows shown since the last stop.
     pub rows: usize,
     /// Lines written.
     pub lines: u32,
-    /// The operator has asked for all of the rest.
+    /// The operator has asked for all of the rest at once.
     pub unpaged: bool,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Terminal {
     /// Whether colours are used.
     pub ansi: bool,
     pub pager: bool,
-    /// Lines of one output that are paged.
+    /// Most lines of one output that are paged.
     pub pager_limit: u32,
     pub progress: Progress,
 }
@@ -55,7 +55,7 @@ impl Terminal {
     pub fn new(manners: &SessionDefaults) -> Self {
         Self {
             name: String::new(),
-            // What a terminal has that does not tell.
+            // The defaults for a terminal that reports nothing.
             window: Window { width: 80, height: 24 },
             ansi: false,
             pager: manners.pager,
@@ -64,7 +64,7 @@ impl Terminal {
         }
     }
 
-    /// Takes the terminal's type, by which it has colours or none.
+    /// Takes the terminal's type, which decides whether it has colours.
     pub fn set_name(&mut self, name: &str) {
         self.name = name.to_string();
         self.ansi = self.is_ansi_capable();
@@ -74,14 +74,14 @@ impl Terminal {
         !matches!(self.name.as_str(), "" | "dumb")
     }
 
-    /// Columns of a row, where the cursor can be brought from one row to another; else 0.
+    /// Columns of a row, where the cursor can move from one row to another; else 0.
     pub fn columns(&self) -> usize {
         if self.is_ansi_capable() { usize::from(self.window.width) } else { 0 }
     }
 
     pub fn set_pager(&mut self, args: &Args) {
         set(&mut self.pager, args);
-        // The grammar took a number.
+        // The grammar has checked that it is a number.
         if let Ok(Some(limit)) = args.optional("limit") {
             self.pager_limit = limit;
         }
@@ -91,8 +91,7 @@ impl Terminal {
         set(&mut self.ansi, args);
     }
 
-    /// A text as it is shown in a style (an SGR parameter of ECMA-48), where there are
-    /// colours.
+    /// A text in a style (an SGR parameter of ECMA-48), if the terminal has colours.
     pub fn styled(&self, style: &str, text: &str) -> String {
         match self.ansi {
             true => format!("\x1b[{style}m{text}\x1b[0m"),

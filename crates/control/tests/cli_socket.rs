@@ -29,7 +29,7 @@ const TTYPE_XTERM: &[u8] = b"\xff\xfa\x18\x00xterm\xff\xf0";
 /// 80 columns, 24 rows.
 const NAWS: &[u8] = b"\xff\xfa\x1f\x00\x50\x00\x18\xff\xf0";
 
-/// A router that knows a few lines.
+/// A router with a few commands.
 struct Fake(CommandSet<()>);
 
 impl Fake {
@@ -54,7 +54,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// Rows without end, or so many; counts those that were rendered.
+/// Rows, without end or a given number; counts those that were rendered.
 #[derive(Serialize)]
 struct Rows {
     count: u64,
@@ -71,8 +71,8 @@ impl fmt::Display for Rows {
     }
 }
 
-/// Two lines in quick succession, a third after a while; then it waits until the test has
-/// seen them all, and looks now and then whether it is still wanted.
+/// Two lines in quick succession, a third after a while. Then it waits until the test has seen them all, and checks now
+/// and then whether it is still wanted.
 struct Slow;
 
 /// Lines of [`Slow`] that the test has seen.
@@ -116,7 +116,7 @@ impl Reply for Wait {
     }
 }
 
-/// Waits until a count of what is rendered stands still.
+/// Waits until a count of rendered rows stops growing.
 fn wait_until_it_ends(count: &AtomicUsize) {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
@@ -129,7 +129,7 @@ fn wait_until_it_ends(count: &AtomicUsize) {
     }
 }
 
-/// Rows of [`Rows`] that say `forever` and were rendered so far, in this process.
+/// Rows of [`Rows`] for `forever` that this process has rendered so far.
 static ENDLESS: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
 impl Executor for Fake {
@@ -197,7 +197,7 @@ fn server(directory: &Directory) -> CliServer {
     server
 }
 
-/// A client that says exactly which bytes it sends and expects.
+/// A client that states exactly which bytes it sends and expects.
 struct Wire(UnixStream);
 
 impl Wire {
@@ -268,7 +268,7 @@ fn vppctl_in_a_terminal() {
     let directory = Directory::new();
     let _server = server(&directory);
     let mut wire = Wire::connect(&directory.socket());
-    // The client answers both requests, and tells again when its window changes.
+    // The client answers both requests, and reports its size again when its window changes.
     wire.send(&[TTYPE_XTERM, NAWS].concat());
     wire.expect(&[b"Quiver\r\n\r\n", PROMPT].concat());
     wire.send(b"sho");
@@ -284,7 +284,7 @@ fn vppctl_in_a_terminal() {
     wire.expect(&[b"show bogus\r\n\x1b[31mshow: unknown input 'bogus'\r\n\x1b[0m", PROMPT].concat());
     wire.send(b"show int\t");
     wire.expect(b"show interface ");
-    // What is certain, then what there is to choose from.
+    // First TAB: the unambiguous part; second TAB: the candidates.
     wire.send(b"\t\t");
     wire.expect(&[b"e\r\ne0  e1\r\n", PROMPT, b"show interface e"].concat());
     wire.send(b"\x03");
@@ -315,7 +315,7 @@ fn interrupt_and_hanging_up_end_a_reply_without_end() {
     let mut wire = Wire::connect(&directory.socket());
     wire.send(&[b"\xff\xfa\x18\x00dumb\xff\xf0", NAWS].concat());
     wire.expect(b"Quiver\r\n\r\nquiver# ");
-    // Pages would stop it.
+    // Pages would stop the reply.
     wire.send(b"forever\n");
     wire.expect(b"forever\r\n0123456789abcde\r\n");
     wire.send(b"a");
@@ -333,7 +333,7 @@ fn interrupt_and_hanging_up_end_a_reply_without_end() {
     drop(wire);
     wait_until_it_ends(&ENDLESS);
 
-    // One that prints nothing cannot learn it by writing.
+    // A reply that prints nothing cannot notice by writing that the client is gone.
     let mut wire = Wire::connect(&directory.socket());
     wire.send(b"wait\n");
     while ASKED.load(Ordering::SeqCst) == 0 {
@@ -362,7 +362,7 @@ fn interrupt_and_hanging_up_end_a_file_that_prints_nothing() {
     let mut shown = Vec::new();
     wire.0.read_to_end(&mut shown).unwrap();
     assert!(shown.ends_with(b"^C\r\n\x1b[1mquiver# \x1b[0mquit\r\n"), "{}", shown.escape_ascii());
-    // Those who hang up leave their places to others.
+    // Clients that hang up leave room for other clients.
     for _ in 0..MAXIMUM_CONNECTIONS {
         Wire::connect(server.path()).send(exec.as_bytes());
         thread::sleep(Duration::from_millis(2));
@@ -467,7 +467,7 @@ fn our_client_passes_keys_and_characters_between_a_terminal_and_the_session() {
     let (mut client, keys) = CliClient::connect_terminal(directory.socket(), "dumb", (100, 30)).unwrap();
     keys.press(b"show terminal\r").unwrap();
     keys.tell_window_size((255, 43)).unwrap();
-    // What no text holds does not become telnet.
+    // Bytes that no UTF-8 text holds are not sent as telnet.
     keys.press(b"sh term\xff\xfa\r\x04").unwrap();
     let mut output = Vec::new();
     client.show(&mut output).unwrap();
@@ -488,7 +488,7 @@ fn connections_beyond_the_bound_are_told_so() {
     assert_eq!(refused, "too many CLI connections (at most 64)\n");
     let error = CliClient::connect(directory.socket(), Format::Text).err().unwrap();
     assert!(error.to_string().contains("too many CLI connections"), "{error}");
-    // One that leaves makes room.
+    // A client that leaves makes room.
     open.pop().unwrap().send(b"quit\n");
     let deadline = Instant::now() + Duration::from_secs(5);
     while CliClient::connect(directory.socket(), Format::Text).is_err() {
@@ -514,7 +514,7 @@ fn clients_that_hang_or_do_not_read_hold_up_nobody() {
     assert!(client.run("show version").unwrap().success);
     assert!(began.elapsed() < Duration::from_millis(900));
     slow.expect(b"\0");
-    // The server gives up on the deaf one: its stream ends early.
+    // The server drops the client that does not read: its stream ends early.
     thread::sleep(Duration::from_millis(600));
     let mut rest = Vec::new();
     deaf.0.read_to_end(&mut rest).unwrap();
@@ -542,7 +542,7 @@ fn random_bytes_are_survived() {
         if round % 2 == 0 {
             let _ = wire.0.write_all(TTYPE_XTERM);
         }
-        // The bytes may hold a `quit`.
+        // The server may have closed already: the bytes may hold a `quit`.
         let _ = wire.0.write_all(&bytes);
     }
     let mut client = CliClient::connect(directory.socket(), Format::Text).unwrap();

@@ -2,19 +2,17 @@
 //! whose frames we receive and send (packet(7), Linux
 //! `Documentation/networking/packet_mmap.rst`).
 //!
-//! Frames that fit one buffer come through a ring shared with the kernel (TPACKET_V2: a
-//! frame can be seen as soon as it is written, unlike V3's, which wait for their block to
-//! fill or a millisecond to pass): no system call, an idle poll is one load. Longer ones,
-//! up to 64 KiB when the host leaves segmentation to us, would need slots of that size,
-//! tens of megabytes. For these the kernel queues the frame itself on the socket
-//! (`PACKET_COPY_THRESH`), says so in the frame's slot, and one read brings it into a chain
-//! of buffers. The order is the ring's.
+//! Frames that fit one buffer come through a ring shared with the kernel. This takes no system call: an idle poll is
+//! one load. The ring is TPACKET_V2's, where a frame can be seen as soon as it is written; V3's frames wait for their
+//! block to fill or a millisecond to pass. Longer frames, up to 64 KiB when the host leaves segmentation to us, would
+//! need slots of that size: tens of megabytes. For these the kernel queues the frame itself on the socket
+//! (`PACKET_COPY_THRESH`) and notes that in the frame's slot; one read brings it into a chain of buffers. The ring
+//! decides the order.
 //!
 //! Sending takes one system call for up to [`BATCH`] packets.
 //!
-//! Several queues are several sockets, among which the kernel shares flows out
-//! (`PACKET_FANOUT_HASH`; fragments by their addresses). Any thread may send by any of them, so
-//! every worker sends by itself.
+//! Several queues are several sockets, among which the kernel distributes flows (`PACKET_FANOUT_HASH`; fragments by
+//! their addresses). Any thread may send by any of them, so each worker sends by itself.
 #![allow(unsafe_code)]
 
 use crate::chain::{Chain, Frame, Fresh};
@@ -45,21 +43,20 @@ const SLOT_SIZE: usize = (SLOT_HEAD + DATA_SIZE).next_multiple_of(64);
 /// The kernel allocates the ring in physically contiguous blocks.
 const BLOCK_SIZE: usize = 64 << 10;
 const SLOTS_PER_BLOCK: usize = BLOCK_SIZE / SLOT_SIZE;
-/// 2 MiB, all of it resident: 960 slots, half a millisecond of the two million packets a
-/// second that a veth brings.
+/// 2 MiB, all of it resident: 960 slots, which a veth at two million packets a second fills in half a millisecond.
 const BLOCKS: usize = 32;
 const SLOTS: usize = SLOTS_PER_BLOCK * BLOCKS;
 
-/// Bytes that the kernel may queue for us besides the ring: two hundred of the longest
-/// frames; and that we may have underway.
+/// Bytes that the kernel may queue for us besides the ring (two hundred of the longest frames), and bytes that we may
+/// have queued to send.
 const SOCKET_BUFFER: i32 = 8 << 20;
-/// Packets sent by one system call, and pieces of memory that they may lie in.
+/// Packets sent by one system call, and pieces of memory that they may occupy.
 const BATCH: usize = 32;
 const PIECES: usize = 4 * (MAX_SEGMENTS + 1);
-/// Reads that may be needed until a slot's frame comes off the queue.
+/// Most reads to get a slot's frame off the queue.
 const READS_PER_FRAME: usize = 4;
-/// Polls between two looks at the socket's error and drop count; a socket in error wakes its worker
-/// until it is looked at.
+/// Polls between two checks of the socket's error and drop count. A socket in error wakes its worker until it is
+/// checked.
 const POLLS_PER_CHECK: u32 = 64;
 /// Most queues of an interface (the kernel's `PACKET_FANOUT_MAX` is larger); each takes 2 MiB.
 pub const MAX_QUEUES: u16 = 64;
@@ -69,15 +66,15 @@ pub const MAX_QUEUES: u16 = 64;
 const PACKET_FANOUT: i32 = 18;
 const PACKET_FANOUT_HASH: u32 = 0;
 const PACKET_FANOUT_FLAG_UNIQUEID: u32 = 0x2000 << 16;
-/// What `PACKET_IGNORE_OUTGOING` is for a group: that of its members counts for nothing. Kernels before 6.2 do not
+/// The option `PACKET_IGNORE_OUTGOING` for a group; the option on a member has no effect. Kernels before 6.2 do not
 /// know it.
 const PACKET_FANOUT_FLAG_IGNORE_OUTGOING: u32 = 0x4000 << 16;
 
-/// Which interface to take, and as whom.
+/// Which interface to use, and with which address.
 #[derive(Debug, Clone)]
 pub struct AfPacketOptions {
     pub host_interface: String,
-    /// Our own address, else one by chance: the host keeps its own.
+    /// Our own address; none: a random one, because the host keeps its own.
     pub hw_address: Option<MacAddress>,
     /// Receive queues, 1 to [`MAX_QUEUES`].
     pub queues: u16,
@@ -86,8 +83,8 @@ pub struct AfPacketOptions {
 /// Opens a packet socket on an interface of the host.
 ///
 /// # Errors
-/// When there is no such interface, it does not carry Ethernet frames, or the system
-/// refuses, which it does without `CAP_NET_RAW`.
+/// When there is no such interface, it does not carry Ethernet frames, or the system refuses (it requires
+/// `CAP_NET_RAW`).
 pub fn open(options: AfPacketOptions) -> Result<Device, OpenError> {
     let name = &options.host_interface;
     let interface = Interface::find(name)?;
@@ -117,7 +114,7 @@ pub fn open(options: AfPacketOptions) -> Result<Device, OpenError> {
     })
 }
 
-/// As many sockets on an interface, each with its share of the flows.
+/// Opens this many sockets on an interface, each with its share of the flows.
 fn sockets(name: &str, interface: &Interface, count: u16) -> Result<Vec<PacketReceive>, OpenError> {
     let mut sockets: Vec<PacketReceive> = Vec::new();
     // The kernel chooses the first one's group; the others join it.
@@ -142,12 +139,12 @@ fn sockets(name: &str, interface: &Interface, count: u16) -> Result<Vec<PacketRe
         }
         sockets.push(PacketReceive { fd: Arc::new(fd), ring, polls: 0 });
     }
-    // Until it joined, each brought frames of all flows.
+    // Before it joined the group, each socket received frames of all flows.
     sockets.iter_mut().for_each(PacketReceive::discard);
     Ok(sockets)
 }
 
-/// A socket with all options set, that does not receive yet.
+/// A socket with all options set that does not receive yet.
 fn socket() -> Result<OwnedFd, OpenError> {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: no memory is passed.
@@ -155,7 +152,7 @@ fn socket() -> Result<OwnedFd, OpenError> {
     if fd < 0 {
         return Err(OpenError::system("opening a packet socket", io::Error::last_os_error()));
     }
-    // SAFETY: just opened, and nobody else's.
+    // SAFETY: just opened, and nothing else owns it.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     let ring = libc::tpacket_req {
         tp_block_size: BLOCK_SIZE as u32,
@@ -176,7 +173,7 @@ fn socket() -> Result<OwnedFd, OpenError> {
     for (name, result) in options {
         result.map_err(|error| OpenError::system(format!("setting {name} of a packet socket"), error))?;
     }
-    // Beyond the system's limit when we may, else up to it.
+    // Above the system's limit when we may, else up to it.
     for (forced, limited) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
         if socket_option::set(&fd, libc::SOL_SOCKET, forced, &SOCKET_BUFFER).is_err() {
             let _ = socket_option::set(&fd, libc::SOL_SOCKET, limited, &SOCKET_BUFFER);
@@ -185,7 +182,7 @@ fn socket() -> Result<OwnedFd, OpenError> {
     Ok(fd)
 }
 
-/// Lets frames of all protocols come.
+/// Starts to receive frames of all protocols.
 fn bind(fd: &OwnedFd, interface: &Interface) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
@@ -245,10 +242,10 @@ struct Ring {
     next: usize,
 }
 
-// SAFETY: the mapping is this value's alone and does not care for the thread.
+// SAFETY: only this value has the mapping, which may be used from any thread.
 unsafe impl Send for Ring {}
 
-/// What a slot says of the frame in it, checked.
+/// What a slot says of the frame in it, after checks.
 struct Slot {
     /// The frame's start in the slot, and how much of it is there.
     offset: usize,
@@ -257,7 +254,7 @@ struct Slot {
     length: usize,
     /// The VLAN tag that the kernel took out of the frame: its four bytes.
     tag: Option<[u8; 4]>,
-    /// The whole frame waits on the socket.
+    /// The whole frame is queued on the socket.
     queued: bool,
     header: [u8; vnet::SIZE],
 }
@@ -281,8 +278,7 @@ impl Ring {
 
     #[inline]
     fn status(&self) -> &AtomicU32 {
-        // SAFETY: a slot starts with the status, which is aligned, for slots are, and which
-        // both sides access as one word.
+        // SAFETY: a slot starts with the status, which is aligned because slots are; both sides access it as one word.
         unsafe { AtomicU32::from_ptr(self.slot().cast()) }
     }
 
@@ -292,10 +288,10 @@ impl Ring {
         self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
-    /// Reads the next slot's description, once; none if it is not sound.
+    /// Reads the next slot's description, once; none if it is invalid.
     #[inline]
     fn read(&self) -> Option<Slot> {
-        // SAFETY: the slot is larger, aligned, and any bytes are such a header.
+        // SAFETY: the slot is larger and aligned, and any bytes are a valid header.
         let about = unsafe { self.slot().cast::<libc::tpacket2_hdr>().read_volatile() };
         let offset = about.tp_mac as usize;
         let captured = about.tp_snaplen as usize;
@@ -329,7 +325,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nobody holds a pointer into it.
+        // SAFETY: the mapping is ours, and no pointer into it is left.
         let _ = unsafe { mm::munmap(self.base.as_ptr().cast(), BLOCK_SIZE * BLOCKS) };
     }
 }
@@ -371,7 +367,7 @@ impl Receive for PacketReceive {
 }
 
 impl PacketReceive {
-    /// Throws away what has come.
+    /// Discards all frames that have arrived.
     fn discard(&mut self) {
         while self.ring.is_ready() {
             if self.ring.status().load(Ordering::Acquire) & libc::TP_STATUS_COPY != 0 {
@@ -381,16 +377,15 @@ impl PacketReceive {
         }
     }
 
-    /// Takes a frame off the socket's queue whose slot will not be read: else it would be taken for that of a later
-    /// one, and the socket would be readable for ever.
+    /// Takes a frame off the socket's queue when its slot will not be read. Otherwise it would be taken for a later
+    /// slot's frame, and the socket would stay readable for ever.
     #[cold]
     fn skip_queued(&self) {
         let mut head = [0u8; 64];
         let _ = rustix::net::recv(&*self.fd, &mut head[..], RecvFlags::DONTWAIT | RecvFlags::TRUNC);
     }
 
-    /// Fetches the kernel's count of lost frames, and clears the error that is left when the
-    /// interface goes down.
+    /// Fetches the kernel's count of lost frames, and clears the error that remains after the interface goes down.
     #[cold]
     fn check(&self, counts: &mut ReceiveCounts) {
         let told: io::Result<[u32; 2]> = socket_option::get(&self.fd, libc::SOL_PACKET, libc::PACKET_STATISTICS);
@@ -398,17 +393,15 @@ impl PacketReceive {
         let _: io::Result<[u32; 1]> = socket_option::get(&self.fd, libc::SOL_SOCKET, libc::SO_ERROR);
     }
 
-    /// Reads the whole frame of a slot off the socket's queue, where it was put before the
-    /// slot was marked.
+    /// Reads the whole frame of a slot from the socket's queue. The kernel queued it before it marked the slot.
     fn read_queued(&self, fresh: &mut Fresh, buffers: &mut Buffers, length: usize) -> Option<Frame> {
         for _ in 0..READS_PER_FRAME {
             match fresh.read(buffers, self.fd.as_fd(), &mut [0; vnet::SIZE]) {
                 Ok(frame) if frame.length == length.min(Fresh::CAPACITY) => return Some(frame),
-                // Left behind by a slot that could not be understood.
+                // The frame of an earlier, invalid slot.
                 Ok(frame) => buffers.free_chain(frame.packet),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
-                // An error of the socket, such as that the link went down, is told once and
-                // before any frame.
+                // The socket reports an error, such as that the link went down, once and before any frame.
                 Err(_) => {}
             }
             if !fresh.fill(buffers) {
@@ -463,7 +456,7 @@ fn restore_tag(buffers: &mut Buffers, row: Row, tag: Option<[u8; 4]>) -> Option<
 
 struct PacketTransmit {
     fds: Arc<[Arc<OwnedFd>]>,
-    /// The one that this sends by.
+    /// The socket that this queue sends by.
     own: usize,
 }
 
@@ -486,7 +479,7 @@ impl Transmit for PacketTransmit {
     }
 }
 
-/// Packets that are sent by one system call.
+/// Packets that one system call sends.
 struct Batch {
     count: usize,
     /// Each packet's place in the vector, virtio-net header, and range of pieces.
@@ -508,7 +501,7 @@ impl Batch {
         }
     }
 
-    /// Takes packets from `from` on while there is room; says where the next batch starts.
+    /// Takes packets from `from` on while there is room; returns where the next batch starts.
     #[inline]
     fn gather(&mut self, buffers: &Buffers, vector: &mut Vector, from: usize) -> usize {
         let mut used = 0;
@@ -523,7 +516,7 @@ impl Batch {
                 continue;
             };
             self.headers[self.count] = header;
-            used += 1; // the header's piece, whose address is known when all are in place
+            used += 1; // the header's piece, whose address is set when all are in place
             for slice in chain.slices(buffers) {
                 self.pieces[used] = libc::iovec { iov_base: slice.as_ptr().cast_mut().cast(), iov_len: slice.len() };
                 used += 1;
@@ -535,7 +528,7 @@ impl Batch {
         vector.len()
     }
 
-    /// Sends them and writes their edges. Each system call ends at least one packet.
+    /// Sends the packets and writes their edges. Each system call finishes at least one packet.
     #[inline]
     fn send(&mut self, fd: &OwnedFd, vector: &mut Vector) {
         // SAFETY: all-zero bytes are a valid message: no name, no control data.
@@ -566,15 +559,15 @@ impl Batch {
         }
     }
 
-    /// How many packets the error of the one at `done` concerns, and their edge.
+    /// The error of the packet at `done`: how many packets it concerns, and their edge.
     #[cold]
     fn failed(&self, done: usize) -> (usize, EdgeIndex) {
         let error = io::Error::last_os_error();
         match Errno::from_io_error(&error) {
-            // The socket has its fill: the others would fare no better.
+            // The socket's buffer is full: the remaining packets would fail, too.
             Some(Errno::AGAIN) => (self.count - done, FULL),
-            // The device or its queueing discipline threw this one away: a veth whose other end has a smaller MTU, is
-            // down or is overloaded says so, too.
+            // The device or its queueing discipline discarded this packet. A veth reports that, too, when its other end
+            // has a smaller MTU, is down or is overloaded.
             Some(Errno::NOBUFS) => (1, DROPPED),
             Some(Errno::NOMEM) => (1, FULL),
             Some(Errno::MSGSIZE) => (1, TOO_LONG),

@@ -1,4 +1,4 @@
-//! Frames in buffers: one buffer, or a chain of them for a frame that is longer.
+//! Frames in buffers: one buffer, or a chain of them for a longer frame.
 //!
 //! In a chain the later buffers' segments say where their bytes lie. The first buffer's
 //! bytes start at the row's `l2`, and there are as many as `length` leaves for it, so that
@@ -123,7 +123,7 @@ pub fn write(buffers: &mut Buffers, packets: &[PacketIndex], bytes: &[u8]) {
     link(buffers, packets, bytes.len());
 }
 
-/// Buffers that hold the longest frame, and some more bytes by which a longer one is told.
+/// Enough buffers for the longest frame and some more bytes, by which a longer frame is detected.
 const FRAME_BUFFERS: usize = 32;
 const _: () = assert!(FRAME_BUFFERS * DATA_SIZE > u16::MAX as usize && FRAME_BUFFERS <= MAX_SEGMENTS);
 
@@ -144,7 +144,7 @@ impl Frame {
 /// Fresh buffers, enough for the longest frame, for as long as a receive queue is polled.
 pub(crate) struct Fresh {
     packets: [PacketIndex; FRAME_BUFFERS],
-    /// Those before are used up.
+    /// The buffers before this one are used up.
     first: usize,
 }
 
@@ -156,7 +156,7 @@ impl Fresh {
         Fresh { packets: [PacketIndex::default(); FRAME_BUFFERS], first: FRAME_BUFFERS }
     }
 
-    /// Makes up for what is used; says whether the pool had enough.
+    /// Replaces used buffers; returns whether the pool had enough.
     #[inline]
     pub fn fill(&mut self, buffers: &mut Buffers) -> bool {
         let got = buffers.allocate(&mut self.packets[..self.first]);
@@ -167,7 +167,7 @@ impl Fresh {
         self.first == 0
     }
 
-    /// Returns what was not used.
+    /// Returns the unused buffers to the pool.
     pub fn give_back(self, buffers: &mut Buffers) {
         buffers.free(&self.packets[self.first..]);
     }
@@ -175,8 +175,7 @@ impl Fresh {
     /// Reads one frame with `header` ahead of it.
     ///
     /// # Errors
-    /// The system's; `WouldBlock` when nothing has arrived, `InvalidData` when not even the
-    /// header is whole.
+    /// The system's; `WouldBlock` when nothing has arrived, `InvalidData` when even the header is incomplete.
     ///
     /// # Panics
     /// Unless filled.
@@ -190,8 +189,8 @@ impl Fresh {
             vector.iov_base = buffers.bytes_mut(packet)[HEADROOM..].as_mut_ptr().cast();
             vector.iov_len = DATA_SIZE;
         }
-        // SAFETY: the vectors point to the header and to DATA_SIZE bytes in distinct buffers
-        // that are ours; nobody borrows either during the call.
+        // SAFETY: the vectors point to the header and to DATA_SIZE bytes in distinct buffers that are ours; nothing
+        // else borrows either during the call.
         let n = unsafe { libc::readv(from.as_raw_fd(), vectors.as_ptr(), vectors.len() as i32) };
         let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
         let Some(length) = n.checked_sub(header_length) else {
@@ -200,7 +199,7 @@ impl Fresh {
         Ok(self.take(buffers, length))
     }
 
-    /// Copies one frame of at most two buffers from memory that others may write to.
+    /// Copies one frame of at most two buffers from memory that other processes may write to.
     ///
     /// # Panics
     /// When it is longer.

@@ -1,7 +1,7 @@
 //! Interfaces of the host's kernel, as its ioctls know them (netdevice(7)).
 //!
-//! An [`Interface`] is held by its index, so that it may be renamed, and is looked for in
-//! the network namespace in which its control socket was opened.
+//! An [`Interface`] is held by its index, so that it may be renamed. It is looked up in the network namespace in which
+//! its control socket was opened.
 #![allow(unsafe_code)]
 
 use crate::{OpenError, Speed};
@@ -80,8 +80,8 @@ pub fn check_name(name: &str) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// A MAC address for our end of a link: locally administered, the rest by chance, in the
-/// range that operators know from VPP.
+/// A MAC address for our end of a link: locally administered, the rest random, in the range that operators know from
+/// VPP.
 pub fn random_mac() -> MacAddress {
     let [a, b, c, d, ..] = RandomState::new().hash_one(()).to_ne_bytes();
     MacAddress([0x02, 0xfe, a, b, c, d])
@@ -104,7 +104,7 @@ impl EthtoolCommand {
             1 => Some(true),
             _ => None,
         };
-        // Not known is all ones, in either width.
+        // All ones means unknown, in either width.
         let is_known = !matches!(megabits, 0 | 0xffff | u32::MAX);
         is_known.then_some(Speed { megabits, full_duplex })
     }
@@ -128,7 +128,7 @@ impl Interface {
         Ok(Interface { socket, index })
     }
 
-    /// Its name now.
+    /// Its current name.
     fn name(&self) -> io::Result<String> {
         Ok(netdevice::index_to_name(&self.socket, self.index)?)
     }
@@ -147,14 +147,14 @@ impl Interface {
         self.get(libc::SIOCGIFFLAGS).map(u16::from_ne_bytes)
     }
 
-    /// Whether it is up and has a carrier. One that is gone is not.
+    /// Whether it is up and has a carrier. False when it is gone.
     pub fn is_running(&self) -> bool {
         let (up, running) = (libc::IFF_UP as u16, libc::IFF_RUNNING as u16);
-        // The kernel lets IFF_RUNNING follow the carrier by up to a second.
+        // The kernel updates IFF_RUNNING up to a second after the carrier.
         self.flags().is_ok_and(|flags| flags & up != 0 && self.carrier().unwrap_or(flags & running != 0))
     }
 
-    /// Whether there is a carrier, when its driver tells (ethtool's `ETHTOOL_GLINK`).
+    /// Whether there is a carrier, when its driver reports it (ethtool's `ETHTOOL_GLINK`).
     fn carrier(&self) -> Option<bool> {
         let answer = self.ethtool(ETHTOOL_GLINK)?;
         Some(answer.0[4..8] != [0; 4])
@@ -205,11 +205,11 @@ impl Interface {
         if result < 0 { None } else { Some(command) }
     }
 
-    /// How many queues it receives by, when its driver tells (ethtool's `ETHTOOL_GCHANNELS`).
+    /// How many queues it receives by, when its driver reports it (ethtool's `ETHTOOL_GCHANNELS`).
     pub fn receive_queues(&self) -> Option<u32> {
         let told = self.ethtool(ETHTOOL_GCHANNELS)?.0;
         let word = |at: usize| u32::from_ne_bytes(std::array::from_fn(|i| told[at + i]));
-        // Those that only receive, and those that do both.
+        // Queues that only receive, and queues that do both.
         Some(word(20).saturating_add(word(32)))
     }
 
@@ -218,7 +218,7 @@ impl Interface {
         Ok(MacAddress(address))
     }
 
-    /// Gives it an IPv6 address besides those that it has.
+    /// Adds an IPv6 address.
     pub fn add_ip6(&self, prefix: Prefix6) -> io::Result<()> {
         let address = libc::in6_ifreq {
             ifr6_addr: libc::in6_addr { s6_addr: prefix.address().octets() },
@@ -230,13 +230,13 @@ impl Interface {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Has the host send what it knows no other way for by a router on this interface, which is up.
+    /// Adds a default route of the host by a router on this interface, which is up.
     pub fn add_gateway(&self, gateway: IpAddr) -> io::Result<()> {
         let flags = libc::RTF_UP | libc::RTF_GATEWAY;
         let result = match gateway {
             IpAddr::V4(gateway) => {
                 let name = CString::new(self.name()?)?;
-                // SAFETY: all zeros is a value of it: no addresses, no name.
+                // SAFETY: all zeros is a valid value: no addresses, no name.
                 let mut route: libc::rtentry = unsafe { std::mem::zeroed() };
                 route.rt_dst = socket_address_of(Ipv4Address::UNSPECIFIED);
                 route.rt_genmask = socket_address_of(Ipv4Address::UNSPECIFIED);
@@ -267,7 +267,7 @@ impl Interface {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Makes it a port of a bridge of the host's.
+    /// Makes it a port of a bridge of the host.
     pub fn join_bridge(&self, bridge: &str) -> Result<(), OpenError> {
         check_name(bridge)?;
         let joined = Request::new(bridge, &self.index.to_ne_bytes()).make(&self.socket, BRIDGE_ADD);
@@ -295,12 +295,12 @@ struct Route6 {
     interface: libc::c_int,
 }
 
-/// Of routes that no metric was given for, as iproute2 has it.
+/// The metric of routes for which none is given, as in iproute2.
 const METRIC6: u32 = 1024;
 /// `SIOCBRADDIF`.
 const BRIDGE_ADD: libc::c_ulong = 0x89a2;
 
-/// A control socket for what is of IPv6.
+/// A control socket for IPv6.
 fn socket6() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::INET6, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?)
 }

@@ -1,8 +1,8 @@
-//! The input node of a driver: polls the receive queues of its interfaces on this
-//! worker, in turns, and counts what they bring.
+//! The input node of a driver: polls the receive queues of its interfaces on this worker, in turns, and counts what
+//! they receive.
 //!
-//! A queue that has been empty for a while is polled no longer but waited for: a busy worker asks
-//! the kernel about all of those at once, now and then, and an idle one sleeps until it is told.
+//! A queue that has been empty for a while is no longer polled but waited for. A busy worker asks the kernel about all
+//! such queues at once, now and then; an idle worker sleeps until one of them wakes it.
 
 use crate::ready::Ready;
 use crate::{Receive, ReceiveCounts};
@@ -56,10 +56,9 @@ pub const COUNTERS: &[CounterSpec] = &[
 pub enum Mode {
     /// In every round, busy or not.
     Polling,
-    /// Once its descriptor says that something has come, until it is empty.
+    /// From when its descriptor is readable until it is empty.
     Interrupt,
-    /// As [`Mode::Interrupt`], but polled on for a while once it is empty: packets that follow soon
-    /// need not wake anybody.
+    /// As [`Mode::Interrupt`], but polls on for a while when it is empty: packets that follow soon need no wakeup.
     Adaptive,
 }
 
@@ -73,13 +72,13 @@ impl Mode {
     }
 }
 
-/// How long an adaptive queue is polled on once it is empty.
+/// How long an empty adaptive queue is still polled.
 const PATIENCE: Duration = Duration::from_micros(100);
-/// How often a busy worker asks whether queues that it does not poll have something: one system call, whatever their
-/// number. A packet is seen that much later at most.
+/// How often a busy worker asks whether queues that it does not poll have packets: one system call for all of them.
+/// Packets are delayed by at most this time.
 const LOOK_INTERVAL: Duration = Duration::from_micros(20);
 
-/// Names a receive queue: whose, and which of its queues, from 0.
+/// Names a receive queue: its interface, and its number there, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueId {
     pub interface: InterfaceIndex,
@@ -89,20 +88,20 @@ pub struct QueueId {
 /// A receive queue of an interface, to be polled by one worker.
 pub struct Queue {
     id: QueueId,
-    /// Tells the interface from one that has its number later.
+    /// Distinguishes the interface from a later one with the same number.
     life: u64,
     receive: Box<dyn Receive>,
     mode: Mode,
     is_watched: bool,
     state: State,
-    /// It is not polled until its descriptor says that something has come.
+    /// It is not polled until its descriptor is readable.
     waits: bool,
-    /// When it brought something last, or was told to be polled.
+    /// When it last received something, or polling was resumed.
     busy_at: u64,
 }
 
 impl Queue {
-    /// Of the interface that was announced with this `life` ([`DeviceInput::announce`]). One without a
+    /// A queue of the interface that was announced with this `life` ([`DeviceInput::announce`]). One without a
     /// descriptor can only be polled, whatever its mode.
     pub fn new(id: QueueId, life: u64, receive: Box<dyn Receive>) -> Queue {
         Queue {
@@ -117,34 +116,34 @@ impl Queue {
         }
     }
 
-    /// Polls it, until it is empty for long enough; for ever, when nobody would say that it has something.
+    /// Polls it until it is empty for long enough; always, when its descriptor is not watched.
     fn begin(&mut self, mode: Mode) {
         self.mode = if self.is_watched { mode } else { Mode::Polling };
         self.resume(time::ticks());
     }
 
-    /// Polls it from now on.
+    /// Polls it again from now on.
     fn resume(&mut self, now: u64) {
         self.waits = false;
         self.busy_at = now;
         self.receive.end_wait();
     }
 
-    /// What it is called where its descriptor is watched.
+    /// Its key where its descriptor is watched.
     fn key(&self) -> u64 {
         u64::from(self.id.interface.0) << 16 | u64::from(self.id.number)
     }
 }
 
-/// What becomes of an interface's packets.
+/// What happens to an interface's packets.
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
     up: bool,
-    /// Somebody listens to what it brings.
+    /// Received packets are mirrored to another interface or a capture.
     mirrored: bool,
-    /// They are shared out among workers.
+    /// Packets are distributed among workers.
     handed: bool,
-    /// They leave as they came, by this edge.
+    /// Packets leave unchanged by this edge.
     patch: Option<EdgeIndex>,
 }
 
@@ -167,7 +166,7 @@ pub struct Plan {
     pub mode: Mode,
 }
 
-/// What a worker knows of an interface whose queues may come to it.
+/// What a worker knows of an interface whose queues it may be given.
 struct Known {
     life: u64,
     state: State,
@@ -177,9 +176,9 @@ struct Known {
 
 /// Why a queue is not polled here.
 pub enum Refused {
-    /// Its interface is gone: it is to be closed.
+    /// Its interface is gone: close the queue.
     Gone(Queue),
-    /// It is another worker's.
+    /// It belongs to another worker.
     Elsewhere(Queue, usize),
 }
 
@@ -188,15 +187,15 @@ pub struct DeviceInput {
     queues: Vec<Queue>,
     /// All interfaces of the driver, by index.
     known: Vec<Option<Known>>,
-    /// The queue that is asked first in the next round.
+    /// The queue that is polled first in the next round.
     turn: usize,
     /// Packets and bytes received, by interface.
     rx: Arc<CounterTable>,
-    /// What tells which queues have something; none: all are polled.
+    /// Watches which queues have packets; none: all are polled.
     ready: Option<Ready>,
-    /// When queues that wait are asked about next.
+    /// When to ask next about the queues that wait.
     look_at: Cell<u64>,
-    /// In ticks.
+    /// `PATIENCE` in ticks.
     patience: u64,
     look_interval: u64,
 }
@@ -220,7 +219,7 @@ impl DeviceInput {
         NodeSpec { name: name.into(), edges: Edge::EDGES, counters: COUNTERS, trace }
     }
 
-    /// There is an interface now, with so many queues; they are polled by this worker or others.
+    /// An interface with these queues exists now. This worker or other workers poll them.
     pub fn announce(&mut self, interface: InterfaceIndex, life: u64, plans: &[Plan]) {
         let at = interface.0 as usize;
         if self.known.len() <= at {
@@ -232,7 +231,7 @@ impl DeviceInput {
     /// Polls a queue from now on, on the worker of this number.
     ///
     /// # Errors
-    /// When it is not to be polled here.
+    /// When this worker is not the one that polls it.
     pub fn add(&mut self, mut queue: Queue, own: usize) -> Result<(), Refused> {
         let known = self.known.get(queue.id.interface.0 as usize).and_then(Option::as_ref);
         let known = known.filter(|known| known.life == queue.life);
@@ -257,8 +256,8 @@ impl DeviceInput {
         self.known.get_mut(id.interface.0 as usize)?.as_mut()?.plans.get_mut(id.number as usize)
     }
 
-    /// A worker is to poll a queue, when it is there or comes there. Gives it up, if it is here and that is not this
-    /// worker, whose number is `own`.
+    /// Makes a worker poll a queue, now or when the queue comes. Returns the queue if it is here and `worker` is
+    /// another worker than this one, `own`.
     pub fn place(&mut self, id: QueueId, worker: usize, own: usize) -> Option<Queue> {
         if let Some(plan) = self.plan(id) {
             plan.worker = worker;
@@ -273,7 +272,7 @@ impl DeviceInput {
         Some(queue)
     }
 
-    /// Has a queue polled otherwise, when it is here or comes here.
+    /// Changes the mode of a queue, now or when the queue comes.
     pub fn set_mode(&mut self, id: QueueId, mode: Mode) {
         if let Some(plan) = self.plan(id) {
             plan.mode = mode;
@@ -283,7 +282,7 @@ impl DeviceInput {
         }
     }
 
-    /// An interface is gone. Gives the queues of its that were here, to be closed.
+    /// Forgets an interface that is gone. Returns its queues that were here, to be closed.
     pub fn remove(&mut self, interface: InterfaceIndex) -> Vec<Queue> {
         let gone: Vec<Queue> = self.queues.extract_if(.., |queue| queue.id.interface == interface).collect();
         gone.iter().for_each(|queue| self.forget(queue));
@@ -299,22 +298,22 @@ impl DeviceInput {
         }
     }
 
-    /// Packets of an interface that is down are received and dropped by name.
+    /// Packets of an interface that is down are received, dropped and counted by name.
     pub fn set_up(&mut self, interface: InterfaceIndex, up: bool) {
         self.change(interface, |state| state.up = up);
     }
 
-    /// Has packets of an interface copied for who listens to them, or not.
+    /// Sets whether received packets of an interface are mirrored.
     pub fn set_mirrored(&mut self, interface: InterfaceIndex, mirrored: bool) {
         self.change(interface, |state| state.mirrored = mirrored);
     }
 
-    /// Has packets of an interface shared out among workers, or not.
+    /// Sets whether packets of an interface are distributed among workers.
     pub fn set_handed(&mut self, interface: InterfaceIndex, handed: bool) {
         self.change(interface, |state| state.handed = handed);
     }
 
-    /// Has packets of an interface leave by an edge as they came, whatever is in them; or no longer.
+    /// Makes packets of an interface leave unchanged by an edge, whatever their content; none: no longer.
     pub fn set_cross_connect(&mut self, interface: InterfaceIndex, patch: Option<EdgeIndex>) {
         self.change(interface, |state| state.patch = patch);
     }
@@ -327,7 +326,7 @@ impl DeviceInput {
         own.for_each(|queue| change(&mut queue.state));
     }
 
-    /// Has those that wait and have something polled again.
+    /// Resumes polling the waiting queues that have packets.
     #[cold]
     fn look(&mut self, now: u64) {
         self.look_at.set(now + self.look_interval);
@@ -340,7 +339,7 @@ impl DeviceInput {
         });
     }
 
-    /// A queue was empty.
+    /// Handles a queue that was empty.
     fn rest(&mut self, at: usize, now: u64) {
         let queue = &mut self.queues[at];
         queue.waits = match queue.mode {
@@ -352,7 +351,7 @@ impl DeviceInput {
             queue.resume(now);
         }
         if queue.waits && queue.receive.is_gone() {
-            // Its descriptor would say for ever that there is something.
+            // Its descriptor would stay readable for ever.
             self.forget(&self.queues[at]);
         }
     }
@@ -384,7 +383,7 @@ impl Source for DeviceInput {
                 self.rx.add(cx.thread, interface.0 as usize, 0, n as u64);
                 self.rx.add(cx.thread, interface.0 as usize, 1, bytes);
             } else if counts == before {
-                // One that could not be emptied, for want of buffers, is not empty.
+                // A queue that could not be emptied for want of buffers is not empty.
                 self.rest(at, cx.now);
             }
             if out.room() == 0 {
@@ -401,7 +400,7 @@ impl Source for DeviceInput {
     }
 
     fn wake(&self) -> Wake<'_> {
-        // Whoever wakes wants to know at once which queue it was.
+        // After a wakeup, ask at once which queue it was.
         self.look_at.set(0);
         if !self.waits() {
             return Wake::Poll;
@@ -481,7 +480,7 @@ mod tests {
     }
 
     impl Bed {
-        /// An input node with one queue, in that mode.
+        /// An input node with one queue, in this mode.
         fn new(mode: Mode) -> Bed {
             let domain = rcu::Domain::new(1);
             let pool = Pool::new(1024, false).unwrap();
@@ -508,7 +507,7 @@ mod tests {
             }
         }
 
-        /// Packets of an interface that is down are dropped by name.
+        /// Counts packets dropped because the interface is down.
         fn came(&self) -> u64 {
             self.graph.ledger().dropped
         }
@@ -542,7 +541,7 @@ mod tests {
 
     #[test]
     fn an_adaptive_queue_is_polled_on_for_a_while() {
-        // Time goes on while others have the core; in some tries it does not.
+        // Time passes while other programs have the core; in some tries it does not.
         let mut polls = (0..100).map(|_| {
             let mut bed = Bed::new(Mode::Adaptive);
             bed.rounds(3);

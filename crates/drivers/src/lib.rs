@@ -1,10 +1,8 @@
-//! Drivers: how packets get in and out. One folder (or file) a driver, one set of
-//! traits for all.
+//! Drivers: how packets get in and out. One folder (or file) for each driver, one set of traits for all.
 //!
-//! A driver opens a device and gives its [`Device`]: what it is, its receive queues and
-//! its transmit queues. The queues go to workers: receive queues into the driver's input
-//! node ([`input::DeviceInput`]), transmit queues into its interface's tx node
-//! ([`output::DeviceOutput`]).
+//! A driver opens a device and returns its [`Device`]: its description, its receive queues and its transmit queues. The
+//! queues go to workers: receive queues into the driver's input node ([`input::DeviceInput`]), transmit queues into its
+//! interface's tx node ([`output::DeviceOutput`]).
 #![deny(unsafe_code)]
 
 pub mod af_packet;
@@ -37,12 +35,12 @@ use graph::{Buffers, EdgeIndex, EdgeSpec, Vector};
 use std::os::fd::{AsFd, BorrowedFd};
 use wire::MacAddress;
 
-/// What a device finishes by itself when it sends.
+/// What a device completes by itself when it sends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TxOffloads {
-    /// Transport checksums that are only begun.
+    /// Unfinished transport checksums.
     pub checksum: bool,
-    /// Packets that are longer than the wire takes.
+    /// Segmentation of packets that are too long for the wire.
     pub segmentation: bool,
 }
 
@@ -50,17 +48,17 @@ pub struct TxOffloads {
 pub struct Device {
     /// The driver's name: `tap`, `af_packet`, `memif`, `pg`, `null`, `loopback`.
     pub driver: &'static str,
-    /// The node that its packets come in by, as VPP calls it.
+    /// The node by which its packets enter the graph, named as in VPP.
     pub input_node: &'static str,
     /// One line for `show hardware-interfaces`: what it is bound to.
     pub description: String,
-    /// The host's interface that it lies on, when it does.
+    /// The host's interface that it uses, if any.
     pub host: Option<String>,
     pub mac: MacAddress,
     /// Bytes of network-layer packet that it carries.
     pub mtu: u16,
     pub finishes: TxOffloads,
-    /// Each brings a share of the packets; those of one flow come by one of them, as long as nothing changes.
+    /// Each receives a share of the packets. Packets of one flow arrive by the same queue, as long as nothing changes.
     pub receive: Vec<Box<dyn Receive>>,
     pub transmit: Box<dyn Transmit>,
     pub link: Box<dyn Link>,
@@ -74,12 +72,12 @@ pub struct Speed {
     pub full_duplex: Option<bool>,
 }
 
-/// Which frames a device is to bring, besides those for groups.
+/// Which unicast frames a device must deliver; frames for groups come always.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StationFilter {
-    /// For these addresses, the interface's own first.
+    /// Frames to these addresses, the interface's own first.
     pub stations: Vec<MacAddress>,
-    /// All that it sees.
+    /// All frames that it sees.
     pub promiscuous: bool,
 }
 
@@ -91,40 +89,40 @@ pub trait Link: Send {
     fn speed(&self) -> Option<Speed> {
         None
     }
-    /// The largest payload of a frame that it carries now; none: it knows no bound.
+    /// The largest payload of a frame that it carries now; none: it knows no limit.
     fn mtu(&self) -> Option<u16> {
         None
     }
-    /// Has it carry payloads of up to `mtu` bytes.
+    /// Makes it carry payloads of up to `mtu` bytes.
     ///
     /// # Errors
-    /// When the system refuses: it carries what it did.
+    /// When the system refuses: the limit is unchanged.
     fn set_mtu(&mut self, _mtu: u16) -> std::io::Result<()> {
         Ok(())
     }
-    /// Has it bring these frames at least. Devices that bring all there is need not care.
+    /// Makes it deliver at least these frames. Devices that deliver all frames need not implement it.
     ///
     /// # Errors
-    /// When the system refuses: it brings what it did.
+    /// When the system refuses: the filter is unchanged.
     fn set_filter(&mut self, _filter: &StationFilter) -> std::io::Result<()> {
         Ok(())
     }
-    /// Tells the device that its interface was set up or down.
+    /// Sets the device up or down with its interface.
     ///
     /// # Errors
     /// When the system refuses.
     fn set_admin(&mut self, _up: bool) -> std::io::Result<()> {
         Ok(())
     }
-    /// Buffers that the device has: to write what arrives to, and being sent.
+    /// Buffers that the device has, to receive into and to send from.
     fn lent(&self) -> u64 {
         0
     }
-    /// What else an operator may want to know, in lines.
+    /// Further lines for the operator.
     fn details(&self) -> Vec<String> {
         Vec::new()
     }
-    /// What is behind a memif.
+    /// The memif connection, if the device is a memif.
     fn memif(&self) -> Option<&memif::ConnectionHandle> {
         None
     }
@@ -136,16 +134,16 @@ pub trait Receive: Send {
     /// buffer, `l2` and `l3` at the link header, length and offload flags; the receiving
     /// interface and the edge are set by the caller.
     fn receive(&mut self, buffers: &mut Buffers, out: &mut Vector, counts: &mut ReceiveCounts);
-    /// Readable when something has arrived; none: nobody can wait for it.
+    /// Readable when something has arrived; none: it cannot be waited for.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
-    /// It is not polled until its descriptor says that something has come: has the other side say so. False:
-    /// something has come just now, and it is to be polled.
+    /// Stops polling until the descriptor is readable: asks the other side to notify us. False: packets have arrived
+    /// just now, so the queue must still be polled.
     fn begin_wait(&mut self) -> bool {
         true
     }
-    /// It is polled again.
+    /// Polling resumes.
     fn end_wait(&mut self) {}
-    /// Whether it will never bring anything again. Nobody waits for it any more.
+    /// Whether it will never receive anything again. It is then no longer watched.
     fn is_gone(&self) -> bool {
         false
     }
@@ -156,20 +154,21 @@ pub trait Receive: Send {
 pub struct ReceiveCounts {
     /// The pool had no buffer: the packet was left or lost.
     pub no_buffer: u64,
-    /// The device's own header or lengths made no sense.
+    /// The device's own header or lengths were invalid.
     pub malformed: u64,
     /// Longer than a packet may be.
     pub too_long: u64,
-    /// The kernel's count of packets that it could not hand over.
+    /// The kernel's count of packets that it could not deliver.
     pub missed: u64,
 }
 
-/// A way to transmit. One worker owns it, to which others hand packets over; or each has [another](Transmit::another).
+/// A way to transmit. Either one worker owns it and other workers hand packets over to it, or each worker has
+/// [another](Transmit::another).
 pub trait Transmit: Send {
-    /// Sends the packets and writes each one's edge: [`graph::edge::SENT`], [`graph::edge::LENT`] when they are sent
-    /// from where they lie, or [`FULL`], [`REFUSED`], [`TOO_LONG`] or [`DROPPED`] when it could not be sent.
+    /// Sends the packets and writes each one's edge: [`graph::edge::SENT`]; [`graph::edge::LENT`] when the device sends
+    /// from the packet's buffers; or [`FULL`], [`REFUSED`], [`TOO_LONG`] or [`DROPPED`] when it could not be sent.
     fn transmit(&mut self, buffers: &mut Buffers, vector: &mut Vector);
-    /// Why it drops packets, when its reasons are others than those three.
+    /// Why it drops packets, when its reasons are not those four.
     fn edges(&self) -> &'static [EdgeSpec] {
         output::Edge::EDGES
     }
@@ -177,12 +176,12 @@ pub trait Transmit: Send {
     fn queues(&self) -> usize {
         1
     }
-    /// Whether each of so many workers can have [another](Transmit::another).
+    /// Whether each of this many workers can have [another](Transmit::another).
     fn is_for_all(&self, workers: usize) -> bool {
         self.another(0, workers).is_some()
     }
-    /// Another of it for another worker, by its number and how many there are, when nothing about it has to have one
-    /// owner: it sends by the queue of that number, counted round. Each worker asks for its own once.
+    /// A transmitter for another worker, when each worker can have one. It sends by the queue with the worker's number,
+    /// counted round. Each worker asks for its own once.
     fn another(&self, _worker: usize, _workers: usize) -> Option<Box<dyn Transmit>> {
         None
     }
@@ -192,9 +191,9 @@ pub trait Transmit: Send {
 pub const FULL: EdgeIndex = 0;
 /// Edge of a packet that the device did not take (link down, malformed).
 pub const REFUSED: EdgeIndex = 1;
-/// Edge of a packet that is longer than the device's own MTU allows.
+/// Edge of a packet that is longer than the device's MTU allows.
 pub const TOO_LONG: EdgeIndex = 2;
-/// Edge of a packet that the device took and threw away.
+/// Edge of a packet that the device accepted and then discarded.
 pub const DROPPED: EdgeIndex = 3;
 
 /// Why a device could not be opened.

@@ -1,11 +1,10 @@
-//! The null device: takes everything, brings nothing. For measurements and as a
-//! destination that never refuses.
+//! The null device: accepts every packet and receives none. For measurements, and as a destination that never refuses.
 
 use crate::{Device, Link, Transmit, TxOffloads};
 use graph::{Buffers, Vector, edge};
 use wire::MacAddress;
 
-/// Opens a null device with a MAC address that is told apart by `number`.
+/// Opens a null device with a MAC address made from `number`.
 pub fn open(number: u32) -> Device {
     let [a, b, c, d] = number.to_be_bytes();
     Device {
@@ -15,7 +14,7 @@ pub fn open(number: u32) -> Device {
         host: None,
         mac: MacAddress([0x02, 0x51, a, b, c, d]),
         mtu: 9216,
-        // Nobody sees the packets: nothing is left to finish.
+        // No host sees the packets, so nothing has to be finished.
         finishes: TxOffloads { checksum: true, segmentation: true },
         receive: Vec::new(),
         transmit: Box::new(Null),

@@ -1,15 +1,14 @@
-//! Which of many receive queues have something: one question to the kernel, whatever their number
-//! (epoll(7)).
+//! Which of many receive queues have packets: one system call for all of them (epoll(7)).
 
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::io;
 
-/// Most queues that one question names; the others are named by the next.
+/// Most queues that one call returns; the next call returns the others.
 const MOST: usize = 64;
 
-/// Descriptors under watch, each by a number of the caller's.
+/// Watched descriptors, each with a number that the caller chooses.
 pub(crate) struct Ready(OwnedFd);
 
 impl Ready {
@@ -20,28 +19,28 @@ impl Ready {
     /// Watches a descriptor.
     ///
     /// # Errors
-    /// When the system refuses; then nobody is told of it.
+    /// When the system refuses; then the descriptor is not watched.
     pub fn watch(&self, number: u64, descriptor: BorrowedFd<'_>) -> io::Result<()> {
         Ok(epoll::add(&self.0, descriptor, EventData::new_u64(number), EventFlags::IN)?)
     }
 
-    /// Watches a descriptor no longer. To be called before it is closed: others may have it open still.
+    /// Stops watching a descriptor. Call it before the descriptor is closed: another process may have it open still.
     pub fn forget(&self, descriptor: BorrowedFd<'_>) {
         let _ = epoll::delete(&self.0, descriptor);
     }
 
-    /// Calls with the number of each that has something.
+    /// Calls `act` with the number of each queue that has packets.
     pub fn each(&self, mut act: impl FnMut(u64)) {
         let mut events = [Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; MOST];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        // An interrupted question is asked again soon.
+        // An interrupted call is repeated soon anyway.
         let found = epoll::wait(&self.0, &mut events, Some(&now)).unwrap_or(0);
         events[..found].iter().for_each(|event| act(event.data.u64()));
     }
 }
 
 impl AsFd for Ready {
-    /// Readable while one of them is.
+    /// Readable while a watched descriptor is.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

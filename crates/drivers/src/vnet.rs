@@ -1,9 +1,8 @@
-//! The virtio-net header (virtio 1.2, section 5.1.6) that Linux puts ahead of frames on TAP
-//! and packet sockets: what is left to do for a frame. Ten bytes in the machine's order.
+//! The virtio-net header (virtio 1.2, section 5.1.6) that Linux puts ahead of frames on TAP and packet sockets: which
+//! checksum and segmentation are left to do. Ten bytes in the machine's order.
 //!
-//! A header names offsets from the start of the frame, [`Offload`] from the network header,
-//! for routers change what lies before that. Everything that a header claims is checked
-//! against the frame once, here.
+//! A header counts offsets from the start of the frame, [`Offload`] from the network header, because routers change
+//! what lies before that. Everything that a header claims is checked against the frame once, here.
 
 use crate::ReceiveCounts;
 use crate::chain::{Chain, Frame};
@@ -22,7 +21,7 @@ const SEGMENT_NONE: u8 = 0;
 const SEGMENT_TCP4: u8 = 1;
 const SEGMENT_TCP6: u8 = 4;
 const SEGMENT_UDP: u8 = 5;
-/// May be added to the TCP kinds.
+/// May be combined with the TCP kinds.
 const SEGMENT_ECN: u8 = 0x80;
 
 /// Bytes ahead of the network header.
@@ -55,7 +54,7 @@ pub fn parse(header: &[u8; SIZE], head: &[u8], length: usize) -> Result<(u32, Of
 
 fn parse_offload(header: &[u8; SIZE], head: &[u8], length: usize) -> Option<(u32, Offload)> {
     let [needs, kind, ref fields @ ..] = *header;
-    // The header length is a guess of the sender's: it is not read.
+    // The header length is only the sender's guess: it is not read.
     let [_, segment_size, start, checksum_offset] =
         std::array::from_fn(|i| u16::from_ne_bytes([fields[2 * i], fields[2 * i + 1]]));
     let l3 = link_header_length(head)?;
@@ -87,14 +86,14 @@ fn parse_offload(header: &[u8; SIZE], head: &[u8], length: usize) -> Option<(u32
         if segment_size == 0 || other || l3 + headers.end > length {
             return None;
         }
-        // A receiver that merged segments may have checked them already: whoever cuts them
-        // again needs to know where their checksum is all the same.
+        // A receiver that merged segments may have verified them already. But to cut them again, one must know where
+        // their checksum is.
         (offload.checksum_start, offload.checksum_offset) = transport;
     }
     Some((asked, offload))
 }
 
-/// Appends a frame that arrived with `header`, or frees it and counts why.
+/// Appends a frame that arrived with `header`, or frees it and counts the reason.
 #[inline]
 pub fn deliver(header: &[u8; SIZE], frame: Frame, buffers: &mut Buffers, out: &mut Vector, counts: &mut ReceiveCounts) {
     if let Some(row) = receive(header, &frame, buffers, counts) {
@@ -218,7 +217,7 @@ mod tests {
             assert_eq!(offload, expected);
             let row = Row { l2: 256, l3: 256 + l3, length: frame.len() as u16, flags, ..Row::default() };
             assert_eq!(emit(&row, || offload), Ok(header(1, 1, [l3 + 52, 1448, l3 + 20, 16])));
-            // Another link header on the way out.
+            // The link header has another length on the way out.
             let row = Row { l2: 300, l3: 314, ..row };
             assert_eq!(emit(&row, || offload), Ok(header(1, 1, [66, 1448, 34, 16])));
         }

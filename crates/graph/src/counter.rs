@@ -1,12 +1,10 @@
 //! Counters that cost a load and a store.
 //!
-//! Each worker writes its own row, so no atomic read-modify-write and no shared cache
-//! line is needed; who reads sums the rows. Rows lie in reserved address space that
-//! never moves, in a memfd, `[thread][index]` with `width` words each, as VPP's stats
-//! segment lays them out.
+//! Each worker writes its own row, so no atomic read-modify-write and no shared cache line is needed; a reader sums the
+//! rows. Rows lie in reserved address space that never moves, in a memfd: `[thread][index]` with `width` words each, as
+//! in VPP's stats segment.
 //!
-//! Nobody but its worker writes a counter. `clear` therefore stores a baseline that
-//! readers subtract.
+//! Only its worker writes a counter. `clear` therefore stores a baseline that readers subtract.
 #![allow(unsafe_code)]
 
 use rustix::{fs, mm};
@@ -15,10 +13,10 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Bytes that rows of different workers are apart, at least: processors fetch cache lines in pairs.
+/// Least distance of rows of different workers, in bytes: processors fetch cache lines in pairs.
 const APART: usize = 128;
 
-/// A table of counters: a row a worker, `width` words an index.
+/// A table of counters: a row for each worker, `width` words for each index.
 pub struct CounterTable {
     name: String,
     base: NonNull<AtomicU64>,
@@ -77,10 +75,10 @@ impl CounterTable {
         unsafe { &*self.base.as_ptr().add(thread * self.row + index * self.width + word) }
     }
 
-    /// One worker's row as entries of `N` words, at hand without the table.
+    /// One worker's row as entries of `N` words, accessible without the table.
     ///
     /// # Panics
-    /// When there is no such worker, or `N` is not the words of some whole counters.
+    /// When there is no such worker, or `N` is not the size of whole counters.
     pub fn lane<const N: usize>(self: &Arc<Self>, thread: usize) -> Lane<N> {
         assert!(thread < self.threads && N.is_multiple_of(self.width));
         // SAFETY: the row begins within the mapping, as asserted.
@@ -101,7 +99,7 @@ impl CounterTable {
         self.cell(thread, index, word).store(value, Ordering::Relaxed);
     }
 
-    /// One worker's word as it stands, `clear` or not.
+    /// One worker's raw word; `clear` does not affect it.
     #[inline(always)]
     pub fn raw(&self, thread: usize, index: usize, word: usize) -> u64 {
         self.cell(thread, index, word).load(Ordering::Relaxed)
@@ -157,12 +155,12 @@ impl Word {
     }
 }
 
-/// A worker's row of a table: entries of `N` words. Where they are is found in one step, for counters that are written
-/// with every vector.
+/// A worker's row of a table: entries of `N` words. For counters that are written with every vector: finding an entry
+/// takes one step.
 pub struct Lane<const N: usize> {
     entries: NonNull<[Word; N]>,
     count: usize,
-    /// Keeps the memory.
+    /// Keeps the memory mapped.
     _table: Arc<CounterTable>,
 }
 
@@ -171,11 +169,11 @@ unsafe impl<const N: usize> Send for Lane<N> {}
 
 impl<const N: usize> Lane<N> {
     /// # Panics
-    /// When there are not so many.
+    /// When there is no such entry.
     #[inline(always)]
     pub fn at(&self, index: usize) -> &[Word; N] {
         assert!(index < self.count);
-        // SAFETY: in bounds as asserted; zeroed memory is valid atomics, and so are words, which are nothing else.
+        // SAFETY: in bounds as asserted; zeroed memory is valid atomics, and a word is nothing but an atomic.
         unsafe { &*self.entries.as_ptr().add(index) }
     }
 }
@@ -183,7 +181,7 @@ impl<const N: usize> Lane<N> {
 impl Drop for CounterTable {
     fn drop(&mut self) {
         let length = self.threads * self.row * size_of::<AtomicU64>();
-        // SAFETY: the mapping is ours and nobody refers to it any more.
+        // SAFETY: the mapping is ours, and no reference into it is left.
         let _ = unsafe { mm::munmap(self.base.as_ptr().cast(), length) };
     }
 }

@@ -1,9 +1,8 @@
-//! How a worker goes to sleep without missing what is put where it looks, and how those who put it there
-//! know that they must wake it.
+//! How a worker goes to sleep without missing new work, and how other threads know that they must wake it.
 //!
-//! Both sides write, then look: the sleeper says that it sleeps, and looks for what there is; the other
-//! puts something there, and looks whether somebody sleeps. A fence in between orders the two, so one at
-//! least sees the other (Dekker's argument). What wakes the sleeper is not in here.
+//! Both sides write, then read: the sleeper sets that it sleeps, then checks for work; the other side adds work, then
+//! checks whether the worker sleeps. A fence between the two steps orders them, so at least one side sees the other
+//! (Dekker's argument). The wakeup itself happens elsewhere.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicBool, Ordering, fence};
@@ -13,20 +12,20 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 /// The flags of one worker.
 #[derive(Default)]
 pub struct Doorbell {
-    /// There are messages: set after they were put there, cleared before they are taken. The only thing that a
-    /// round looks at.
+    /// There are messages: set after they were added, cleared before they are taken. It is the only flag that a round
+    /// reads.
     mail: AtomicBool,
     asleep: AtomicBool,
 }
 
 impl Doorbell {
-    /// Messages have been put there. True: the worker must be woken.
+    /// Notes that messages were added. True: the worker must be woken.
     pub fn has_mail_now(&self) -> bool {
         self.mail.store(true, Ordering::Release);
         self.must_ring()
     }
 
-    /// Something has been put where the worker looks before it sleeps. True: it must be woken.
+    /// Notes that work was added where the worker looks before it sleeps. True: the worker must be woken.
     #[inline]
     pub fn must_ring(&self) -> bool {
         // Pairs with the fence in `lie_down`.
@@ -40,25 +39,25 @@ impl Doorbell {
         self.mail.load(Ordering::Relaxed)
     }
 
-    /// The messages are about to be taken. Whoever puts more there after that says so again.
+    /// The worker is about to take the messages. Threads that add more afterwards set the flag again.
     pub fn mail_is_taken(&self) {
         self.mail.store(false, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
-    /// Says that the worker sleeps. To be followed by a look at everything that wakes it, and by
+    /// Notes that the worker is about to sleep. It must then check everything that wakes it, and call
     /// [`Doorbell::get_up`], whether it slept or not.
     pub fn lie_down(&self) {
         self.asleep.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
-    /// Says that it is awake. Who sees that sees all that it wrote before.
+    /// Notes that the worker is awake. A thread that sees that also sees everything that the worker wrote before.
     pub fn get_up(&self) {
         self.asleep.store(false, Ordering::Release);
     }
 
-    /// Whether it sleeps, or is about to.
+    /// Whether the worker sleeps, or is about to.
     pub fn is_asleep(&self) -> bool {
         self.asleep.load(Ordering::Acquire)
     }

@@ -1,5 +1,5 @@
-//! A packet as control's filters see it: the graph knows no protocol, so whoever arms a trace
-//! or a capture brings a predicate along.
+//! A packet as control's filters see it. The graph knows no protocol, so the code that arms a trace or a capture
+//! provides the predicate.
 
 use crate::buffer::Buffers;
 use crate::vector::{Row, flag};
@@ -7,12 +7,12 @@ use crate::vector::{Row, flag};
 /// The beginning of a packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Head<'a> {
-    /// What lies in the first buffer, from the link header on.
+    /// The bytes in the first buffer, from the link header on.
     pub bytes: &'a [u8],
     /// Bytes of the whole packet.
     pub length: usize,
-    /// Whether it begins with a link header. A packet that this router makes has none until
-    /// it is given one for its next hop.
+    /// Whether it begins with a link header. A packet that this router makes has none until it gets one for its next
+    /// hop.
     pub framed: bool,
 }
 
@@ -21,8 +21,8 @@ impl<'a> Head<'a> {
         let bytes = &buffers.bytes(row.packet)[..];
         let from = (row.l2 as usize).min(bytes.len());
         let to = (from + row.first_length(buffers)).min(bytes.len());
-        // What stands before may be labels that were taken off, four bytes each. No link header is so long: Ethernet's
-        // has 14 bytes, and a tag 4.
+        // The bytes before may be labels that were removed, four bytes each. No link header has such a length:
+        // Ethernet's has 14 bytes, and a tag 4.
         let before = row.l3.wrapping_sub(row.l2);
         let bare = row.flags & (flag::ORIGINATED | flag::BARE) != 0 && before.is_multiple_of(4);
         Head { bytes: &bytes[from..to], length: row.length as usize, framed: !bare }

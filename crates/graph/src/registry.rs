@@ -27,11 +27,11 @@ use std::time::{Duration, Instant};
 pub const MAX_NODES: usize = 1 << 14;
 pub const MAX_ERRORS: usize = 1 << 16;
 pub const MAX_INTERFACES: usize = 1 << 14;
-/// Kinds of rounds, by how long they took.
+/// Classes of rounds, by how long they took.
 const ROUND_TIMES: usize = 128;
-/// How long control waits for a worker's answer to a question of an operator.
+/// How long control waits for a worker's answer to an operator's question.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often it looks meanwhile whether the worker is stuck: then there is nothing to wait for.
+/// How often it checks meanwhile whether the worker is stuck: then waiting is pointless.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Why the graph could not be changed.
@@ -65,7 +65,7 @@ pub struct NodeInfo {
     pub kind: &'static str,
     pub edges: Vec<EdgeInfo>,
     pub trace: TraceFormat,
-    /// Tells it from one that has its number later.
+    /// Distinguishes it from a later node with the same number.
     generation: u32,
 }
 
@@ -75,20 +75,20 @@ pub struct EdgeInfo {
     /// The next node's name, or the reason of the drop.
     pub to: String,
     pub node: Option<NodeIndex>,
-    /// It is the reason of a drop or of a packet's end.
+    /// The packet ends here: dropped, or done.
     pub is_drop: bool,
-    /// The packet has done its work: no drop.
+    /// The packet has reached its purpose: no drop.
     pub is_end: bool,
 }
 
-/// What becomes of a packet that is counted.
+/// What happened to a packet that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// It is lost.
     Dropped,
-    /// It has done its work.
+    /// It has reached its purpose.
     Done,
-    /// An event is counted; the packet, if there is one, is counted elsewhere too.
+    /// An event is counted; its packet, if there is one, is counted elsewhere, too.
     Counted,
 }
 
@@ -128,19 +128,19 @@ impl ErrorInfo {
         Some(ErrorInfo { node: node.into(), reason: reason.into(), severity, outcome, meaning: meaning.trim() })
     }
 
-    /// It is counted as the other is, whatever the nodes are called.
+    /// Whether it is counted as the other one is, whatever the nodes are called.
     pub fn is_like(&self, other: &ErrorInfo) -> bool {
         (&self.reason, self.severity, self.outcome) == (&other.reason, other.severity, other.outcome)
     }
 }
 
-/// A node's figures since the last clear, of one worker.
+/// A node's counters on one worker since the last clear.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NodeRuntime {
     pub calls: u64,
     pub packets: u64,
     pub clocks: u64,
-    /// Calls that brought nothing, and clocks of a source that no packet had.
+    /// Idle polls of a source, and clocks of a source that no packet accounts for.
     pub empty: u64,
     pub idle_clocks: u64,
     /// The most clocks of one call, and the packets of that call.
@@ -156,7 +156,7 @@ pub struct Graph {
     pub(crate) counters: SharedCounters,
     nodes: Vec<Option<NodeInfo>>,
     by_name: HashMap<String, NodeIndex>,
-    /// Places in `nodes` that nobody has.
+    /// Free places in `nodes`.
     free: BTreeSet<usize>,
     edges: EdgeBook,
     ranks: Ranks,
@@ -166,9 +166,9 @@ pub struct Graph {
     /// Counts registrations.
     generations: u32,
     janitor: Janitor,
-    /// Each worker's ends of the rings between them, until it is made.
+    /// Each worker's ends of the rings between them, until the worker is made.
     ports: Mutex<Vec<Option<Ports>>>,
-    /// Counts the times that [`Graph::clear_runtime`] was called.
+    /// How often [`Graph::clear_runtime`] was called.
     pub(crate) clears: u64,
 }
 
@@ -206,7 +206,7 @@ impl Graph {
         })
     }
 
-    /// The worker of one data thread, to be run there.
+    /// Makes the worker of one data thread, to be run there.
     ///
     /// # Panics
     /// When it was made before.
@@ -214,7 +214,7 @@ impl Graph {
     /// # Errors
     /// When the RCU domain has no place for another reader.
     pub fn worker(&self, thread: usize) -> Result<Worker, rcu::NoFreeSlot> {
-        // Here, and not when it is first needed: by then it may be a worker that calls, pinned and with a priority.
+        // Now, not at the first use: by then the caller may be a worker, pinned and with a priority.
         self.janitor.start();
         let keep = self.pool.capacity() as usize / self.mailboxes.len();
         let buffers = Buffers::new(&self.pool, keep);
@@ -231,7 +231,7 @@ impl Graph {
     pub fn domain(&self) -> &Arc<Domain> {
         &self.domain
     }
-    /// Who closes devices.
+    /// The thread that closes devices.
     pub fn janitor(&self) -> &Janitor {
         &self.janitor
     }
@@ -242,7 +242,7 @@ impl Graph {
         &self.counters
     }
 
-    /// Nobody works here, ever: the graph is a plan, and what is posted to workers goes nowhere.
+    /// Declares that no worker will ever run: the graph is a plan, and messages to workers are discarded.
     pub fn has_no_workers(&self) {
         self.mailboxes.iter().for_each(|mailbox| mailbox.close());
     }
@@ -261,7 +261,7 @@ impl Graph {
         self.register_on(spec, None, make)
     }
 
-    /// Registers a node that lives on one worker only. Others hand packets over to it.
+    /// Registers a node that lives on one worker only. Other workers hand packets over to it.
     ///
     /// # Errors
     /// When the name is taken or the graph is full; then nothing has changed.
@@ -300,7 +300,7 @@ impl Graph {
         let mut kind = "";
         self.generations = self.generations.wrapping_add(1);
         let generation = self.generations;
-        // The owner first: who hands over must find it there.
+        // The owner first: workers that hand over must find the node there.
         let is_owner = |thread: usize| owner.is_none_or(|owner| owner == thread);
         for thread in (0..self.workers()).filter(|thread| is_owner(*thread)) {
             let behaviour = make(thread);
@@ -337,8 +337,8 @@ impl Graph {
         Ok(index)
     }
 
-    /// Where a node that was registered before counts its errors. One that comes again
-    /// (its interface came back) goes on there: numbers are not used up by coming and going.
+    /// The counters of a node that was registered before. A node that returns (its interface came back) goes on with
+    /// them, so that coming and going does not use up numbers.
     fn known_errors(&self, spec: &NodeSpec) -> Option<usize> {
         let wanted: Vec<ErrorInfo> = counted_by(spec).collect();
         let same = |known: &[ErrorInfo]| {
@@ -381,13 +381,13 @@ impl Graph {
         }
     }
 
-    /// Edges that were waiting for a node of this name now lead to it. Gives the nodes that they lead from.
+    /// Connects edges that were waiting for a node of this name. Returns the nodes that they lead from.
     fn connect_waiting(&mut self, name: &str, to: NodeIndex) -> Vec<NodeIndex> {
         let mut connected = Vec::new();
         for (from, edge) in self.edges.waited(name) {
             let node = self.nodes.get_mut(from.0 as usize).and_then(Option::as_mut);
             let waits = |info: &&mut EdgeInfo| !info.is_drop && info.node.is_none() && info.to == name;
-            // Another may have its place by now.
+            // Another edge may have its place by now.
             let Some(info) = node.and_then(|node| node.edges.get_mut(edge as usize)).filter(waits) else { continue };
             info.node = Some(to);
             self.edges.lead((from, edge), to);
@@ -397,7 +397,7 @@ impl Graph {
         connected
     }
 
-    /// An edge from one node to another, new or the one that exists.
+    /// Returns the edge from one node to another; adds it if there is none.
     ///
     /// # Errors
     /// When `to` is unknown or `from` has too many edges.
@@ -413,7 +413,7 @@ impl Graph {
         Ok(place)
     }
 
-    /// An edge from one node to another on one worker: from other workers packets are handed over.
+    /// Returns the edge from one node to a node on one worker; other workers hand the packets over.
     ///
     /// # Errors
     /// When `to` is unknown or `from` has too many edges.
@@ -427,11 +427,11 @@ impl Graph {
         Ok(edge)
     }
 
-    /// Notes another edge of a node.
+    /// Adds an edge to a node.
     fn add_edge(&mut self, from: NodeIndex, to: &str, target: NodeIndex) -> Result<EdgeIndex, GraphError> {
         let slot = self.nodes.get_mut(from.0 as usize).and_then(Option::as_mut);
         let node = slot.ok_or_else(|| GraphError::NoSuchNode(format!("#{}", from.0)))?;
-        // The place of an edge whose node is gone is used again.
+        // Reuse the place of an edge whose node is gone.
         let place = self.edges.free_place(from).map_or(node.edges.len(), usize::from);
         if place >= edge::MAX {
             return Err(GraphError::TooMany("edges", edge::MAX));
@@ -446,7 +446,7 @@ impl Graph {
         Ok(place as EdgeIndex)
     }
 
-    /// Takes a node out. Edges that led to it lead nowhere.
+    /// Removes a node. Edges that led to it lead nowhere.
     pub fn remove(&mut self, index: NodeIndex) {
         let Some(node) = self.nodes.get_mut(index.0 as usize).and_then(Option::take) else {
             return;
@@ -466,7 +466,7 @@ impl Graph {
         self.post(|_| Message::Remove(index));
     }
 
-    /// Gives a node another name; its errors are listed under it from then on.
+    /// Renames a node; its errors are listed under the new name from then on.
     ///
     /// # Errors
     /// When there is no such node or the name is taken.
@@ -495,7 +495,7 @@ impl Graph {
         Ok(())
     }
 
-    /// The node of a name.
+    /// Finds a node by name.
     ///
     /// # Errors
     /// When there is none.
@@ -514,25 +514,26 @@ impl Graph {
         nodes
     }
 
-    /// Has every worker do something between two rounds.
+    /// Makes every worker run an action between two rounds.
     pub fn call(&self, mut action: impl FnMut(usize) -> Box<dyn FnOnce(&mut Core) + Send>) {
         self.post(|thread| Message::Call(action(thread)));
     }
 
-    /// Has one worker do something between two rounds.
+    /// Makes one worker run an action between two rounds.
     pub fn call_one(&self, thread: usize, action: impl FnOnce(&mut Core) + Send + 'static) {
         self.mailboxes[thread].post(Message::Call(Box::new(action)));
     }
 
-    /// Says, on one worker, when all of them have done what was asked of them before, and have taken in
-    /// what others had handed them before they did.
+    /// Runs `then` on one worker when all workers have applied every earlier message, and have taken in what other
+    /// workers had handed them before.
     pub fn when_settled(&self, then: impl FnOnce() + Send + 'static) {
-        // Once round, and nobody hands over any more what was done away with; once more, and it is taken in.
+        // After one pass no worker hands over to what was removed; after a second pass everything handed over is taken
+        // in.
         let mailboxes = [&self.mailboxes[..], &self.mailboxes[..]].concat();
         after_rounds(mailboxes, Box::new(move |_| then()));
     }
 
-    /// Asks one worker.
+    /// Asks one worker a question.
     ///
     /// # Errors
     /// When it is stuck in a round, or does not answer within two seconds.
@@ -556,7 +557,7 @@ impl Graph {
         }
     }
 
-    /// Has all workers return what they hold and end.
+    /// Makes all workers return what they hold and stop.
     pub fn stop(&self) {
         self.post(|_| Message::Stop);
     }
@@ -565,7 +566,7 @@ impl Graph {
         &self.errors
     }
 
-    /// Where all workers' packets have gone, as of their last busy round.
+    /// What happened to all workers' packets, as of their last busy round.
     pub fn ledger(&self) -> Ledger {
         let sum = |word| (0..self.workers()).map(|thread| self.counters.workers.raw(thread, word, 0)).sum();
         Ledger {
@@ -582,7 +583,7 @@ impl Graph {
 }
 
 impl Drop for Graph {
-    /// Messages to workers that were never made hold mailboxes, their own among them: nobody else empties those.
+    /// Messages to workers that were never made hold mailboxes, their own among them: no worker empties those.
     fn drop(&mut self) {
         let ports = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
         let never_made = self.mailboxes.iter().zip(&*ports).filter(|(_, ports)| ports.is_some());
@@ -591,8 +592,8 @@ impl Drop for Graph {
 }
 
 impl Core {
-    /// Has another worker take something that this one gives up, between rounds of its. Before that, each other worker
-    /// has taken in what it was handed until now: what the taker sends after it comes after.
+    /// Makes worker `to` take over something that this worker gives up. Before that, every other worker takes in what
+    /// it was handed so far, so that packets which `to` sends later stay in order.
     pub fn pass_to(&self, to: usize, take: impl FnOnce(&mut Core) + Send + 'static) {
         let mailboxes = self.mailboxes();
         let mut way: Vec<_> = (0..mailboxes.len()).filter(|worker| ![self.thread(), to].contains(worker)).collect();
@@ -601,12 +602,12 @@ impl Core {
     }
 }
 
-/// Has workers, one after the other, finish a round that begins after this, and the last one then do something.
+/// Makes each worker in turn finish a round that begins after this call, and then runs `then` on the last one.
 fn after_rounds(mailboxes: Vec<Arc<Mailbox>>, then: Box<dyn FnOnce(&mut Core) + Send>) {
     let mut rest = mailboxes.into_iter();
     let Some(next) = rest.next() else { return };
     let own = next.clone();
-    // Between two rounds; what it posts to itself comes after the second of them.
+    // We are between two rounds; a message that the worker posts to itself is applied after the next round.
     let first = move |_: &mut Core| {
         let second = move |core: &mut Core| match rest.len() {
             0 => then(core),

@@ -1,9 +1,9 @@
-//! A ring from one thread to another: what one puts in, the other takes out, in order, without
-//! locks and without waiting (Lamport, "Proving the correctness of multiprocess programs", IEEE TSE
-//! 1977; each side keeps what it last saw of the other's position, as FastForward and MCRingBuffer do).
+//! A ring from one thread to another: values arrive in order, without locks and without waiting (Lamport, "Proving the
+//! correctness of multiprocess programs", IEEE TSE 1977). Each side caches the other's position, as FastForward and
+//! MCRingBuffer do.
 //!
-//! Values change places: [`Producer::push`] leaves what lay in the slot in the caller's hands, and
-//! [`Consumer::pop`] takes the caller's in exchange. So boxes go round, and nobody allocates.
+//! Values are exchanged: [`Producer::push`] returns the slot's old value to the caller, and [`Consumer::pop`] leaves
+//! the caller's value in the slot. So boxes circulate, and neither side allocates.
 #![allow(unsafe_code)]
 
 #[cfg(loom)]
@@ -32,50 +32,50 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// On a cache line (and its neighbour, which is fetched with it) of its own.
+/// Has a cache line of its own (and the neighbouring line, which is fetched with it).
 #[repr(align(128))]
 struct Position(AtomicUsize);
 
 struct Ring<T> {
     slots: Box<[UnsafeCell<T>]>,
-    /// How many were ever put in and taken out; they wrap.
+    /// How many values were ever put in and taken out; both wrap.
     put: Position,
     taken: Position,
 }
 
-// SAFETY: a slot is touched by the producer while it is free and by the consumer while it is taken;
-// `put` and `taken` hand it over, with release and acquire.
+// SAFETY: the producer touches a slot while it is free, the consumer while it is taken; `put` and `taken` hand it over,
+// with release and acquire.
 unsafe impl<T: Send> Sync for Ring<T> {}
 // SAFETY: as above; values move between threads, which `T: Send` allows.
 unsafe impl<T: Send> Send for Ring<T> {}
 
 impl<T> Ring<T> {
-    /// Exchanges a value for that of the slot of a position.
+    /// Exchanges a value with that of the slot of a position.
     ///
     /// # Safety
-    /// The slot is the caller's: between its own position and that which the other side released.
+    /// The caller owns the slot: it is between the caller's position and the one that the other side released.
     #[inline(always)]
     unsafe fn exchange(&self, position: usize, value: &mut T) {
         self.slots[position & (self.slots.len() - 1)].with_mut(|slot| {
-            // SAFETY: given by the caller.
+            // SAFETY: by contract.
             std::mem::swap(unsafe { &mut *slot }, value);
         });
     }
 }
 
-/// The end that puts in.
+/// The producer's end.
 pub struct Producer<T> {
     ring: Arc<Ring<T>>,
     put: usize,
-    /// What the consumer had taken when it was last looked at.
+    /// The consumer's position when it was last read.
     taken: usize,
 }
 
-/// The end that takes out.
+/// The consumer's end.
 pub struct Consumer<T> {
     ring: Arc<Ring<T>>,
     taken: usize,
-    /// What the producer had put in when it was last looked at.
+    /// The producer's position when it was last read.
     put: usize,
 }
 
@@ -92,7 +92,7 @@ pub fn ring<T>(size: usize, make: impl FnMut() -> T) -> (Producer<T>, Consumer<T
 }
 
 impl<T> Producer<T> {
-    /// Puts a value in, in exchange for that of the slot. False: the ring is full, nothing has changed.
+    /// Puts a value in and takes the slot's old value. False: the ring is full, and nothing has changed.
     #[inline]
     pub fn push(&mut self, value: &mut T) -> bool {
         let size = self.ring.slots.len();
@@ -111,7 +111,7 @@ impl<T> Producer<T> {
 }
 
 impl<T> Consumer<T> {
-    /// Takes the oldest value out, in exchange for another. False: there is none.
+    /// Takes the oldest value and leaves the given one in the slot. False: the ring is empty.
     #[inline]
     pub fn pop(&mut self, value: &mut T) -> bool {
         if self.is_empty() {

@@ -4,21 +4,21 @@
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 
-/// Which threads run before which.
+/// How the scheduler orders threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// Time is shared; as usual.
+    /// The usual policy: threads share the time.
     Other,
     Batch,
-    /// Only when nobody else wants to run.
+    /// Only while no other thread wants to run.
     Idle,
-    /// Before all of the others, until it sleeps; 1 to 99, the highest first.
+    /// Before threads of all other policies, until it sleeps; 1 to 99, the highest first.
     Fifo(u8),
-    /// The same, in turns with those of its priority.
+    /// The same, but takes turns with threads of the same priority.
     RoundRobin(u8),
 }
 
-/// Keeps the calling thread on a core.
+/// Pins the calling thread to a core.
 ///
 /// # Errors
 /// When there is no such core, or this process may not use it.
@@ -37,11 +37,11 @@ pub fn available_cores() -> Vec<u32> {
     (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).map(|core| core as u32).collect()
 }
 
-/// Has the calling thread scheduled by a policy.
+/// Sets the scheduling policy of the calling thread.
 ///
 /// # Errors
-/// When the system refuses, which it does without `CAP_SYS_NICE`, for priorities out of range, and
-/// where real-time threads have no share of the processor (control groups).
+/// When the system refuses: without `CAP_SYS_NICE`, for a priority out of range, or where real-time threads have no
+/// share of the processor (control groups).
 pub fn set_policy(policy: Policy) -> io::Result<()> {
     let (number, priority) = match policy {
         Policy::Other => (libc::SCHED_OTHER, 0),

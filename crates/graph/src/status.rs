@@ -1,5 +1,5 @@
-//! What workers and nodes are doing, as control sees it: read from counters and flags
-//! that workers write anyway. No worker is asked or stopped.
+//! What workers and nodes are doing, as control sees it: read from counters and flags that workers write anyway. No
+//! worker is queried or stopped.
 
 use crate::mailbox::Message;
 use crate::registry::{Graph, NodeRuntime};
@@ -8,8 +8,7 @@ use crate::{NodeIndex, time};
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
-/// A round that takes longer is a worker that is stuck, or that the system keeps from
-/// running.
+/// A worker whose round takes longer is stuck, or preempted.
 const STALL: Duration = Duration::from_millis(200);
 
 /// What a worker does.
@@ -19,9 +18,9 @@ pub enum WorkerState {
     NotStarted,
     /// Begins one round after the other.
     Online,
-    /// Waits for a device or for control; nobody waits for it.
+    /// Sleeps until a device or control wakes it; its sleep holds up no other thread.
     Asleep,
-    /// Has been in one round for so long; what was retired meanwhile cannot be freed.
+    /// Has been in one round for this long; what was retired meanwhile cannot be freed.
     Stalled(Duration),
 }
 
@@ -30,11 +29,11 @@ pub enum WorkerState {
 pub enum NodeState {
     /// Runs when it has packets.
     Active,
-    /// A source that is asked every round.
+    /// A source that is polled every round.
     Polling,
     /// A source whose worker sleeps until a device has something.
     InterruptWait,
-    /// A source without anything to bring.
+    /// A source that has nothing to poll.
     Disabled,
 }
 
@@ -50,11 +49,11 @@ impl NodeState {
 }
 
 impl Graph {
-    /// A node's figures on one worker since the last clear.
+    /// A node's counters on one worker since the last clear.
     pub fn runtime(&self, thread: usize, index: NodeIndex) -> NodeRuntime {
         let at = index.0 as usize;
         let word = |word| self.counters.nodes.value(thread, at, word);
-        // A worker that has not met the last clear yet still shows what was before it.
+        // Until a worker has applied the last clear, its maxima are from before it.
         let is_clear = self.counters.workers.raw(thread, worker_word::MAXIMA, 0) == self.clears;
         let maximum = |word| if is_clear { self.counters.nodes.raw(thread, at, word) } else { 0 };
         NodeRuntime {
@@ -68,11 +67,10 @@ impl Graph {
         }
     }
 
-    /// Makes the figures of nodes and workers count from now.
+    /// Makes the counters of nodes and workers count from now.
     ///
-    /// What is added up gets a baseline. The largest clocks cannot be had by subtraction
-    /// and only the worker writes them: it is told to begin anew, and until it has they
-    /// read zero.
+    /// Sums get a baseline to subtract. That does not work for the largest clocks, which only the worker writes:
+    /// control asks it to start anew, and they read zero until it has.
     pub fn clear_runtime(&mut self) {
         self.counters.nodes.clear(self.nodes().iter().map(|node| node.index.0 as usize));
         self.counters.workers.clear(0..worker_word::COUNT);
@@ -84,8 +82,9 @@ impl Graph {
         }
     }
 
-    /// Rounds of a worker since the last clear, by how long they took: so many took less than so many ticks, and
-    /// at least half of that. From the shortest to the longest there was; some in between may be none.
+    /// Rounds of a worker since the last clear, by how long they took: (ticks, rounds). Those rounds took less than
+    /// these ticks, and at least half of them. From the shortest to the longest that occurred; counts in between may be
+    /// zero.
     pub fn round_times(&self, thread: usize) -> Vec<(u64, u64)> {
         let rounds = |kind| self.counters.rounds.value(thread, kind, 0);
         let kinds = 0..u64::BITS as usize;
@@ -113,8 +112,8 @@ impl Graph {
         if self.worker_lwp(thread).is_none() {
             return WorkerState::NotStarted;
         }
-        // The time, the flag, the beginning, in this order: who was awake at the flag had begun
-        // a round or woken shortly before, and what it has begun since is later still.
+        // Read the time, then the flag, then the beginning. A worker that the flag shows awake had begun a round or
+        // woken shortly before; what it has begun since is later still.
         let now = time::ticks();
         if self.mailboxes[thread].is_asleep() {
             return WorkerState::Asleep;
@@ -129,7 +128,7 @@ impl Graph {
         Running::unpack(self.counters.workers.raw(thread, worker_word::RUNNING, 0))
     }
 
-    /// When a worker's current or last round began, in ticks; nothing before its first.
+    /// When a worker's current or last round began, in ticks; none before its first.
     pub fn round_began(&self, thread: usize) -> Option<u64> {
         Some(self.counters.workers.raw(thread, worker_word::ROUND_BEGAN, 0)).filter(|&ticks| ticks > 0)
     }

@@ -1,10 +1,8 @@
-//! The vector: up to 256 packets that take one step of the graph together, and what is
-//! known of them, in columns.
+//! The vector: up to 256 packets that take one step of the graph together, and their metadata, in columns.
 //!
-//! Columns beside the vector, not rows in the buffers: nodes then read metadata with
-//! SIMD and touch packet memory only where a header is really needed. When packets of a
-//! vector part ways, their columns are compressed by mask. Measurements and the
-//! alternatives are in `docs/decisions/001-metadata-columns.md`.
+//! Columns beside the vector, not rows in the buffers: nodes then read metadata with SIMD, and touch packet memory only
+//! where they need a header. When packets of a vector take different edges, their columns are compressed by mask.
+//! Measurements and the alternatives are in `docs/decisions/001-metadata-columns.md`.
 #![allow(unsafe_code)]
 
 use crate::buffer::{Buffers, PacketIndex};
@@ -39,27 +37,27 @@ pub mod flag {
     pub const CHAINED: u32 = wire::batch::check::CHAINED;
     /// Marked for the trace; its segment holds the trace's number.
     pub const TRACED: u32 = 1 << 17;
-    /// The transport checksum is only begun; its segment's offload says where.
+    /// The transport checksum is unfinished; its segment's offload says where it is.
     pub const PARTIAL_CHECKSUM: u32 = 1 << 18;
-    /// Longer than the wire takes; its segment's offload says how to cut it.
+    /// Longer than the wire allows; its segment's offload says how to segment it.
     pub const SEGMENTED: u32 = 1 << 19;
     /// Made by this router (ICMP, ARP), not received: never answered by an error.
     pub const ORIGINATED: u32 = 1 << 20;
-    /// Came without a link header.
+    /// Arrived without a link header.
     pub const BARE: u32 = 1 << 21;
-    /// Turns back to where it came from, and its sender was told so if it was to be told.
+    /// Leaves by the interface that received it; its sender was sent a redirect if it should get one.
     pub const REDIRECTED: u32 = 1 << 22;
-    /// On its way to the host, who is to get it as it came.
+    /// On its way to the host, which gets it unchanged.
     pub const PUNTED: u32 = 1 << 23;
-    /// Put together from fragments.
+    /// Reassembled from fragments.
     pub const REASSEMBLED: u32 = 1 << 24;
-    /// A copy for who listens to an interface: it is not copied again.
+    /// A copy for a listener of an interface (span): it is not copied again.
     pub const MIRRORED: u32 = 1 << 25;
     /// Its IPv4 options ask that the router's address or the time be recorded.
     pub const OPTIONS: u32 = 1 << 26;
     /// Counts the routing tables to which routes have sent it.
     pub const TABLES: u32 = 3 << 27;
-    /// A label led it here, whose entry stands before its network header.
+    /// It was received with a label, whose entry stands before its network header.
     pub const BEHIND_LABEL: u32 = 1 << 29;
     /// A packet cannot be freed as one plain buffer.
     pub const NOT_PLAIN: u32 = CHAINED;
@@ -83,7 +81,7 @@ pub mod edge {
     pub const MAX: usize = 0xff00;
 }
 
-/// What is known of one packet: a vector's row.
+/// A vector's row: the metadata of one packet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Row {
     pub packet: PacketIndex,
@@ -97,8 +95,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// Bytes of the packet that lie in its first buffer, from the link header on: all of it,
-    /// less what its later segments hold.
+    /// Bytes of the packet that are in its first buffer, from the link header on: its length, less what its later
+    /// segments hold.
     pub fn first_length(&self, buffers: &Buffers) -> usize {
         let mut length = self.length as usize;
         if self.flags & flag::CHAINED != 0 {
@@ -112,8 +110,8 @@ impl Row {
         length
     }
 
-    /// A copy of the packet in buffers of its own, with what is left to do for it: all that the
-    /// row says is true of the copy. None: there are not enough buffers.
+    /// A copy of the packet in buffers of its own, with its pending offloads: all that the row says is true of the
+    /// copy. None: there are not enough buffers.
     pub fn copy(&self, buffers: &mut Buffers) -> Option<Row> {
         let (from, first) = (self.l2 as usize, self.first_length(buffers));
         let copy = buffers.allocate_one()?;
@@ -143,7 +141,7 @@ impl Row {
     }
 }
 
-/// Copies bytes of one buffer to the same place of another, as far as buffers have that many.
+/// Copies bytes of one buffer to the same place of another, limited to the size of a buffer.
 fn copy_bytes(buffers: &mut Buffers, from: PacketIndex, to: PacketIndex, start: usize, length: usize) {
     let (source, target) = buffers.pair_mut(from, to);
     let end = (start + length).min(source.len());
@@ -156,11 +154,11 @@ fn copy_bytes(buffers: &mut Buffers, from: PacketIndex, to: PacketIndex, start: 
 #[repr(C, align(64))]
 pub struct Vector {
     length_of_vector: u16,
-    /// How often the packets have gone backwards in the graph.
+    /// How often the packets have gone along an edge that leads back.
     pub(crate) recirculations: u8,
     /// Some packet is marked for the trace.
     pub traced: bool,
-    /// Scratch has been written and must travel along.
+    /// Scratch has been written and must be copied with the packets.
     scratch_live: bool,
     packets: [PacketIndex; COLUMN],
     /// The interface that received the packet.
@@ -175,7 +173,7 @@ pub struct Vector {
     l3: [u16; COLUMN],
     /// Bytes of the packet, from the link header on.
     length: [u16; COLUMN],
-    /// Where each packet goes next: the result of a node.
+    /// Where each packet goes next: the output of a node.
     edge: [EdgeIndex; COLUMN],
     /// What a node leaves for the next one.
     scratch: [u64; COLUMN],
@@ -221,7 +219,7 @@ impl Vector {
         self.scratch_live = false;
     }
 
-    /// Forgets the packets from a place on: whoever calls has taken or freed them.
+    /// Forgets the packets from `length` on; the caller has taken or freed them.
     #[inline]
     pub fn truncate(&mut self, length: usize) {
         if length < self.len() {
@@ -233,7 +231,7 @@ impl Vector {
     pub fn packets(&self) -> &[PacketIndex] {
         &self.packets[..self.len()]
     }
-    /// The first packet, and where its link header starts; of an empty vector, anything.
+    /// The first packet, and where its link header starts; unspecified for an empty vector.
     #[inline(always)]
     pub(crate) fn first(&self) -> (PacketIndex, u16) {
         (self.packets[0], self.l2[0])
@@ -310,7 +308,7 @@ impl Vector {
     /// Sends the whole vector to one edge.
     #[inline]
     pub fn set_edges(&mut self, to: EdgeIndex) {
-        // Whole lines: what lies behind the last packet is nobody's, and of few packets this is one store.
+        // Write whole cache lines: entries behind the last packet are unused, and for few packets this is one store.
         let (lines, _) = self.edge.as_chunks_mut::<LINE>();
         let needed = usize::from(self.length_of_vector).div_ceil(LINE);
         lines[..needed].iter_mut().for_each(|line| *line = [to; LINE]);
@@ -334,7 +332,7 @@ impl Vector {
         self.flags[..self.len()].iter().fold(u32::MAX, |all, flags| all & flags)
     }
 
-    /// The interface that received all packets, if it is one.
+    /// The interface that received all packets, if it is the same for all.
     #[inline]
     pub fn one_rx_interface(&self) -> Option<InterfaceIndex> {
         one_value(self.rx_interfaces())
@@ -376,7 +374,7 @@ impl Vector {
         }
     }
 
-    /// Has each packet changed by itself, and sent where that says.
+    /// Lets `one` change each packet's row and choose its edge.
     pub fn each_row<E: Into<EdgeIndex>>(&mut self, mut one: impl FnMut(&mut Row) -> E) {
         for i in 0..self.len() {
             let mut row = self.row(i);
@@ -386,7 +384,7 @@ impl Vector {
         }
     }
 
-    /// What packets resolve to, and a word for each that is left for the next node.
+    /// What packets resolve to, and a scratch word for each, for the next node.
     #[inline]
     pub fn targets_and_scratch(&mut self) -> (&mut [u32], &mut [u64]) {
         let n = self.len();
@@ -397,7 +395,7 @@ impl Vector {
         (&mut self.target[..n], &mut self.scratch[..n])
     }
 
-    /// As [`Vector::l3_frames`], with what the last node left of each packet.
+    /// As [`Vector::l3_frames`], with the scratch words of the last node.
     #[inline]
     pub fn l3_frames_with_scratch<'a>(&'a mut self, buffers: &'a mut Buffers) -> (Frames<'a>, Sides<'a>, &'a [u64]) {
         let n = self.len();
@@ -415,7 +413,7 @@ impl Vector {
         (frames, sides, &self.scratch[..n])
     }
 
-    /// Leaves a word for the next node.
+    /// Sets a packet's scratch word for the next node.
     pub fn set_scratch(&mut self, i: usize, value: u64) {
         assert!(i < self.len());
         if !self.scratch_live {
@@ -438,8 +436,7 @@ impl Vector {
         self.edge[i] = to;
     }
 
-    /// Appends packets of which all columns but the packet are alike, and that have no
-    /// scratch.
+    /// Appends packets whose columns are all alike except for the packet index, and that have no scratch.
     #[inline]
     pub fn extend_alike(&mut self, packets: &[PacketIndex], alike: Row, to: EdgeIndex) {
         let (from, n) = (self.len(), packets.len());
@@ -460,27 +457,26 @@ impl Vector {
         self.length_of_vector += n as u16;
     }
 
-    /// The edge that all packets take, if it is one.
+    /// The edge that all packets take, if it is the same for all.
     #[inline]
     pub(crate) fn one_edge(&self) -> Option<EdgeIndex> {
         one_value(self.edges())
     }
 
-    /// The packets that take `edge`, of those in `among`.
+    /// Those packets of `among` that take `edge`.
     pub(crate) fn mask_of(&self, edge: EdgeIndex, among: &Mask) -> Mask {
         let edges = self.edge[..VECTOR_SIZE].as_array().expect("a column is longer");
         let equal = equal_mask(edges, edge);
         Mask(std::array::from_fn(|word| equal[word] & among.0[word]))
     }
 
-    /// Appends the packets of `mask` to `to`, in order, as far as there is room; takes
-    /// them off the mask.
+    /// Appends the packets of `mask` to `to`, in order, as far as there is room, and removes them from the mask.
     pub(crate) fn move_to(&self, mask: &mut Mask, alike: Alike, to: &mut Vector) {
         let taken = mask.take_first(to.room());
         self.compress(&taken, alike, to);
     }
 
-    /// In which columns all packets are alike.
+    /// The columns in which all packets are alike.
     pub(crate) fn alike(&self) -> Alike {
         let n = self.len();
         Alike::new(
@@ -494,7 +490,7 @@ impl Vector {
         )
     }
 
-    /// Appends all of `from`, as far as there is room; says how many.
+    /// Appends the packets of `from` starting with `first`, as far as there is room; returns how many.
     pub(crate) fn append(&mut self, from: &Vector, first: usize) -> usize {
         let n = (from.len() - first).min(self.room());
         let (a, b) = (self.len(), first);
@@ -509,7 +505,7 @@ impl Vector {
         n
     }
 
-    /// Takes over what a vector says of all its packets.
+    /// Takes over the properties of all packets of another vector.
     fn inherit(&mut self, from: &Vector, at: usize, copy_scratch: impl FnOnce(&mut [u64]), n: usize) {
         if from.scratch_live {
             if !self.scratch_live {
@@ -525,7 +521,7 @@ impl Vector {
         self.length_of_vector += n as u16;
     }
 
-    /// Keeps the packets of `mask` only, closing the gaps.
+    /// Keeps only the packets of `mask`, closing the gaps.
     pub(crate) fn keep(&mut self, mask: &Mask, alike: Alike) {
         let count = mask.count();
         let places = self.places(0);
@@ -542,15 +538,15 @@ impl Vector {
     fn compress(&self, mask: &Mask, alike: Alike, to: &mut Vector) {
         let (at, n) = (to.len(), mask.count());
         assert!(n <= to.room());
-        // SAFETY: columns have VECTOR_SIZE entries, in which there is room for so many from `at` on, and SURPLUS
-        // behind them. What is read is not written: `to` is another vector.
+        // SAFETY: columns have VECTOR_SIZE entries, with room for `n` from `at` on, and SURPLUS behind them. What is
+        // read is not written: `to` is another vector.
         unsafe { compress(&self.read_places(), mask, n, alike, &to.places(at)) };
         let copy =
             |scratch: &mut [u64]| mask.positions().zip(&mut scratch[at..]).for_each(|(i, out)| *out = self.scratch[i]);
         to.inherit(self, at, copy, n);
     }
 
-    /// Where entry `at` of each column is that travels with packets.
+    /// Entry `at` of each column that is copied with packets.
     fn places(&mut self, at: usize) -> Places {
         let packets: *mut u32 = self.packets[at..].as_mut_ptr().cast();
         let rx_interface: *mut u32 = self.rx_interface[at..].as_mut_ptr().cast();
@@ -560,7 +556,7 @@ impl Vector {
         }
     }
 
-    /// The same, for who only reads.
+    /// The same, for reading only.
     fn read_places(&self) -> Places {
         let packets: *const u32 = self.packets.as_ptr().cast();
         let rx_interface: *const u32 = self.rx_interface.as_ptr().cast();
@@ -579,8 +575,8 @@ pub struct Sides<'a> {
     pub edge: &'a mut [EdgeIndex],
 }
 
-/// The value of all entries, if it is one and there are any. Branch-free over blocks,
-/// so that it compiles to a few SIMD compares.
+/// The value of all entries, if they are equal and there are any. Branch-free over blocks, so that it compiles to a few
+/// SIMD compares.
 #[inline]
 pub fn one_value<T: Copy + PartialEq>(column: &[T]) -> Option<T> {
     let (&first, rest) = column.split_first()?;
@@ -677,7 +673,7 @@ mod tests {
         assert_eq!(third.next(), None);
         buffers.free_chain(copy.packet);
         assert_eq!(buffers.in_use(), 0);
-        // All or nothing: what was taken for a copy that does not fit comes back.
+        // All or nothing: buffers taken for a copy that does not fit are freed.
         let mut most = vec![PacketIndex::default(); 1022];
         assert_eq!(buffers.allocate(&mut most), 1022);
         let (a, b) = (buffers.allocate_one().unwrap(), buffers.allocate_one().unwrap());

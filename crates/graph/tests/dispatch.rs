@@ -90,7 +90,7 @@ fn an_edge_may_be_named_before_its_node_exists() {
     assert_eq!(late.lock().unwrap().len(), 3);
 }
 
-/// Has control add a node and an edge to it while the round runs, and uses the edge.
+/// While its round runs, lets control add a node and an edge to it, and uses the edge.
 struct Late {
     graph: Arc<Mutex<Option<Graph>>>,
     seen: Arc<Mutex<Vec<u32>>>,
@@ -132,7 +132,7 @@ fn a_loop_ends_in_a_named_drop() {
     assert_eq!(bed.worker.core().buffers.in_use(), 0);
 }
 
-/// Holds every second packet until told to let go; doubles the others.
+/// Holds every second packet until it is released; doubles the others.
 #[derive(Default)]
 struct Hoard {
     held: Vec<Row>,
@@ -252,7 +252,7 @@ fn a_panic_is_reported_with_the_node_and_what_ran_before() {
     assert_eq!(text.lines().count(), 4 + 3);
 }
 
-/// Brings a packet and panics before anybody has it.
+/// Brings a packet, and panics before any node has it.
 struct BadSource(bool);
 impl Source for BadSource {
     fn poll(&mut self, cx: &mut Context<'_>, out: &mut Vector) {
@@ -296,7 +296,7 @@ fn a_message_that_panics_is_reported_and_the_worker_and_other_messages_go_on() {
     let crashes = Arc::new(Mutex::new(Vec::new()));
     let seen = crashes.clone();
     bed.worker.on_panic(Box::new(move |crash| seen.lock().unwrap().push(crash.clone())));
-    // A turn that was given before the panic is kept, a message behind it is applied.
+    // A turn that was given before the panic is kept, and a later message is applied.
     bed.graph.call(|_| Box::new(move |core| core.node::<Hoard>(hoard).unwrap().release = true));
     bed.graph.call(|_| Box::new(|_| panic!("in a message")));
     let after = Arc::new(AtomicU64::new(0));
@@ -311,7 +311,7 @@ fn a_message_that_panics_is_reported_and_the_worker_and_other_messages_go_on() {
     assert_eq!((end.lock().unwrap().len(), bed.worker.core().ledger().held), (96, 0));
 }
 
-/// Takes longest for the vector that is told.
+/// Takes longest for the vector of this number.
 struct SlowOnce {
     calls: usize,
     slow: usize,
@@ -423,7 +423,7 @@ fn until(condition: impl Fn() -> bool) {
     }
 }
 
-/// Stays in its round until the test lets it go.
+/// Stays in its round until the test releases it.
 struct Stuck(std::sync::mpsc::Receiver<()>);
 impl Source for Stuck {
     fn poll(&mut self, _: &mut Context<'_>, _: &mut Vector) {
@@ -460,7 +460,7 @@ fn a_worker_that_has_just_woken_is_not_called_stalled() {
     let Bed { graph, worker } = Bed::new();
     let thread = std::thread::spawn(move || worker.run());
     until(|| graph.worker_state(0) == WorkerState::Asleep);
-    // Longer than the longest round.
+    // Longer than a round may take before it counts as stalled.
     std::thread::sleep(std::time::Duration::from_millis(300));
     let (woken, is_awake) = std::sync::mpsc::channel();
     let (go, wait) = std::sync::mpsc::channel::<()>();

@@ -11,7 +11,7 @@ use quiver_graph::doorbell::Doorbell;
 use quiver_graph::ring::ring;
 use std::collections::VecDeque;
 
-/// Values come out once each and in order; loom fails the model when both sides touch a slot at once.
+/// Each value comes out once, and in order; loom fails the model when both sides touch a slot at once.
 #[test]
 fn what_goes_in_comes_out_in_order() {
     loom::model(|| {
@@ -46,13 +46,13 @@ fn what_goes_in_comes_out_in_order() {
     });
 }
 
-/// A worker's doorbell with what rings: a thread that waits for ever fails the model.
+/// A worker's doorbell with the work that rings it: a thread that waits for ever fails the model.
 #[derive(Default)]
 struct Bed {
     doorbell: Doorbell,
     rung: Mutex<bool>,
     ringing: Condvar,
-    /// In place of the channel of messages.
+    /// Stands for the channel of messages.
     mail: Mutex<VecDeque<u32>>,
 }
 
@@ -89,7 +89,7 @@ fn check(model: impl Fn() + Send + Sync + 'static) {
     builder.check(model);
 }
 
-/// What is put into a ring wakes the worker that sleeps, or is seen before it does.
+/// A value put into a ring wakes a sleeping worker, or the worker sees it before it sleeps.
 #[test]
 fn a_sleeper_does_not_miss_what_is_put_into_its_ring() {
     check(|| {
@@ -124,7 +124,7 @@ fn a_sleeper_does_not_miss_what_is_put_into_its_ring() {
     });
 }
 
-/// Every message is taken, whoever posts it and whatever the worker is doing.
+/// Every message is taken, whichever thread posts it and whatever the worker is doing.
 #[test]
 fn a_sleeper_does_not_miss_messages() {
     check(|| {

@@ -1,5 +1,5 @@
-//! How long a frame is, and how many of them a line carries: what is meant is said, for three sizes go by the
-//! same number.
+//! How long a frame is, and how many of them a line carries. Three different sizes are each called 'the size of a
+//! frame', so each has its own name here.
 //!
 //! ```
 //! use quiver_loadtest::arithmetic::FrameSize;
@@ -13,28 +13,28 @@ use std::fmt;
 
 /// Bytes of the frame check sequence (IEEE 802.3, 3.2.9).
 pub const FCS: u32 = 4;
-/// Bytes of time that a frame takes besides itself: preamble and start delimiter (IEEE 802.3, 3.1.1), and the least gap
-/// to the next (4.4.2).
+/// Bytes of line time that a frame takes besides itself: preamble and start delimiter (IEEE 802.3, 3.1.1), and the
+/// least gap to the next (4.4.2).
 pub const PREAMBLE_AND_GAP: u32 = 8 + 12;
 
-/// The size of a frame, told by the bytes in its buffer: without frame check sequence.
+/// The size of a frame, as the bytes in its buffer: without frame check sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FrameSize(pub u32);
 
 impl FrameSize {
-    /// What a program has of it: T-Rex's sizes, those of captures, and of this program's commands.
+    /// The bytes that a program sees: T-Rex's sizes, those of captures, and of this program's commands.
     pub fn buffer(self) -> u32 {
         self.0
     }
-    /// The Ethernet frame: RFC 2544's sizes.
+    /// The Ethernet frame with its frame check sequence: RFC 2544's sizes.
     pub fn frame(self) -> u32 {
         self.0 + FCS
     }
-    /// What it takes of the line's time, in bytes.
+    /// The line time that it takes, in bytes.
     pub fn wire(self) -> u32 {
         self.frame() + PREAMBLE_AND_GAP
     }
-    /// How many go over a line of so many bits a second.
+    /// How many fit on a line of this many bits a second.
     pub fn packets_per_second(self, line: f64) -> f64 {
         line / f64::from(8 * self.wire())
     }
@@ -46,33 +46,33 @@ impl fmt::Display for FrameSize {
     }
 }
 
-/// Bits a second of a flow of packets, as three people count them.
+/// Bits a second of a flow of packets, counted in three ways.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Bits {
     /// In the buffers, without frame check sequence: what T-Rex calls L2.
     pub buffer_bps: f64,
     /// Ethernet frames: layer 2.
     pub l2_bps: f64,
-    /// On the wire, with preamble and gap: layer 1. A full line has its speed here.
+    /// On the wire, with preamble and gap: layer 1. On a full line this is the line's speed.
     pub l1_bps: f64,
 }
 
 impl Bits {
-    /// Of so many packets, that have so many bytes in their buffers, in a second.
+    /// For this many packets a second, with this many bytes in their buffers in total.
     pub fn of(packets: f64, bytes: f64) -> Bits {
         let with = |each: u32| 8.0 * (bytes + packets * f64::from(each));
         Bits { buffer_bps: with(0), l2_bps: with(FCS), l1_bps: with(FCS + PREAMBLE_AND_GAP) }
     }
 }
 
-/// A number with a prefix of a thousand: `3.72 M`, `14.9 G`.
+/// A number with a decimal prefix: `3.72 M`, `14.9 G`.
 pub fn scaled(value: f64) -> String {
     let scales = [(1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")];
     let (scale, letter) = scales.into_iter().find(|(scale, _)| value.abs() >= *scale).unwrap_or((1.0, " "));
     format!("{}{letter}", significant(value / scale))
 }
 
-/// A number to four digits that mean something, or all before the point.
+/// A number with four significant digits, or all digits before the point.
 pub fn significant(value: f64) -> String {
     let before = if value.abs() < 1.0 { 1 } else { value.abs().log10().floor() as i32 + 1 };
     let after = (4 - before).max(0) as usize;

@@ -1,38 +1,38 @@
-//! Frames from layers: lengths, types and checksums follow from what is in them.
+//! Builds frames from layers: lengths, types and checksums follow from the content.
 
 use crate::layout::{Layout, VXLAN_PORT};
 use crate::profile::Layer;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use wire::MacAddress;
 
-/// Who sends a frame to whom, where its layers do not say.
+/// The addresses of a frame whose layers do not give them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ends {
     pub source: MacAddress,
     pub destination: MacAddress,
-    /// The VLAN of the port: its frames have this tag, unless they bring their own.
+    /// The VLAN of the port: its frames get this tag, unless their layers have one.
     pub vlan: Option<u16>,
 }
 
-/// Bytes of a VLAN tag (IEEE 802.1Q, 9.3), and where it stands: behind both addresses.
+/// Bytes of a VLAN tag (IEEE 802.1Q, 9.3), and its place: behind both addresses.
 pub const VLAN_TAG: usize = 4;
 pub const VLAN_AT: usize = 12;
 
-/// What an encapsulated frame has that says nothing of its ends.
+/// The addresses of an encapsulated frame whose layers do not give them.
 const INNER: Ends =
     Ends { source: MacAddress([2, 0, 0, 0, 0, 1]), destination: MacAddress([2, 0, 0, 0, 0, 2]), vlan: None };
 
-/// A frame of `size` bytes, without frame check sequence: its layers, and zeros behind them.
+/// A frame of `size` bytes, without frame check sequence: its layers, padded with zeros.
 ///
 /// # Errors
-/// When the layers do not fit each other, or into the size.
+/// When the layers do not fit each other, or do not fit into the size.
 pub fn build(layers: &[Layer], size: usize, ends: Ends) -> Result<Vec<u8>, String> {
     let needed = smallest(layers);
     if size < needed {
         return Err(format!("{size} bytes are too few: the headers alone have {needed}"));
     }
     let mut frame = Vec::with_capacity(size);
-    // Every frame starts with Ethernet, whether it is said or not.
+    // Every frame starts with Ethernet, even if the profile does not list it.
     let begins_so = matches!(layers.first(), Some(Layer::Ethernet(_) | Layer::Raw(_)));
     if !begins_so {
         ethernet(&mut frame, &Default::default(), ends);
@@ -41,7 +41,7 @@ pub fn build(layers: &[Layer], size: usize, ends: Ends) -> Result<Vec<u8>, Strin
         let (left, next) = (size - frame.len(), layers.get(at + 1));
         let ends = if frame.is_empty() { ends } else { INNER };
         let within = Within::of(&layers[..at]);
-        // What stands ahead says what comes.
+        // Set the field of the layer before that announces this one.
         announce(&mut frame, at.checked_sub(1).map(|before| &layers[before]), layer, next)?;
         write(&mut frame, layer, left, next, ends, within)?;
     }
@@ -54,13 +54,13 @@ pub fn build(layers: &[Layer], size: usize, ends: Ends) -> Result<Vec<u8>, Strin
     Ok(frame)
 }
 
-/// Whether the port's VLAN tag is to be put into such a frame: not where the profile says tags or bytes itself.
+/// Whether such a frame gets the port's VLAN tag: not if the profile gives tags or raw bytes itself.
 pub fn takes_port_vlan(layers: &[Layer]) -> bool {
     let first = layers.iter().find(|layer| !matches!(layer, Layer::Ethernet(_)));
     !matches!(first, Some(Layer::Vlan(_) | Layer::Raw(_)))
 }
 
-/// Puts a VLAN tag into a frame, behind its addresses.
+/// Inserts a VLAN tag into a frame, behind its addresses.
 pub fn tag(frame: &mut Vec<u8>, vlan: u16) {
     let [high, low] = vlan.to_be_bytes();
     frame.splice(VLAN_AT..VLAN_AT, [0x81, 0x00, high, low]);
@@ -89,7 +89,7 @@ fn ethernet(frame: &mut Vec<u8>, layer: &crate::profile::EthernetLayer, ends: En
     frame.extend(layer.ethertype.unwrap_or(0).to_be_bytes());
 }
 
-/// Writes into the header before what follows it.
+/// Sets the type of the next layer in the header before it.
 fn announce(frame: &mut [u8], before: Option<&Layer>, layer: &Layer, next: Option<&Layer>) -> Result<(), String> {
     let ethertype = match layer {
         // The outer one of two is a service tag (IEEE 802.1Q, 9.5).
@@ -179,11 +179,11 @@ fn name(layer: &Layer) -> &'static str {
     }
 }
 
-/// What the headers ahead say of one.
+/// What the headers before a layer determine.
 #[derive(Clone, Copy, Default)]
 struct Within {
     is_v6: bool,
-    /// Checksums are of the whole packet, which nobody has.
+    /// The checksum covers the whole packet, but only a fragment is known.
     is_fragment: bool,
 }
 
@@ -228,7 +228,7 @@ fn write(
             frame.extend([layer.ttl, layer.protocol, 0, 0]);
             frame.extend(Ipv4Addr::octets(&layer.source));
             frame.extend(layer.destination.octets());
-            // What fills options up ends them (RFC 791, section 3.1).
+            // Zeros pad the options and end them (RFC 791, section 3.1).
             let options = layer.options.iter().flat_map(|options| options.0.iter().copied());
             frame.extend(options.chain(std::iter::repeat(0)).take(layer.header() - 20));
         }
@@ -262,7 +262,7 @@ fn write(
             frame.extend(layer.source.to_be_bytes());
             frame.extend(destination.to_be_bytes());
             frame.extend(length.to_be_bytes());
-            // Anything but zero: there is one. An encapsulation over IPv4 has none (RFC 7348, section 5).
+            // Any value but zero: there is a checksum. An encapsulation over IPv4 has none (RFC 7348, section 5).
             frame.extend(u16::from(layer.checksum.unwrap_or(!is_vxlan && !within.is_fragment)).to_be_bytes());
         }
         Layer::Tcp(layer) => {
@@ -275,7 +275,7 @@ fn write(
             frame.extend([0; 4]);
         }
         Layer::Icmp(layer) => {
-            // An echo request, of the version of IP that it is in.
+            // An echo request of the packet's version of IP.
             let usual = if within.is_v6 { 128 } else { 8 };
             frame.extend([layer.kind.unwrap_or(usual), layer.code, 0, 0]);
             frame.extend(layer.id.to_be_bytes());

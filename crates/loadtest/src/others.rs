@@ -1,9 +1,9 @@
 //! What other programs use of the cores that a test runs on.
 //!
-//! A test on a machine with other things to do measures the machine. So the processor time of each core
-//! (`/proc/stat`) is taken before and during each run, and the time of the test's own threads is taken off it
-//! (`/proc/PID/task/TID/schedstat`): those of this process, and of the programs that it started. What a hypervisor
-//! kept to itself (steal) is others' use, too. Interrupts are not: most of them are the test's own packets.
+//! A test on a machine that is busy with other work measures the machine. So the processor time of each core
+//! (`/proc/stat`) is read before and during each run, and the time of the test's own threads is subtracted
+//! (`/proc/PID/task/TID/schedstat`): those of this process, and of the programs that it started. Time that a hypervisor
+//! took (steal) counts as use by other programs. Interrupts do not: most of them are the test's own packets.
 
 use rustix::param::clock_ticks_per_second;
 use serde::{Deserialize, Serialize};
@@ -13,35 +13,35 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Percent of a core that others may use of it, unless told otherwise: more falsifies what is lost or not sent.
+/// Default percent of a core that other programs may use: more falsifies what is lost or not sent.
 pub const LIMIT: f64 = 10.0;
-/// What is measured before a run has to last so long.
+/// How long the measurement before a run must last.
 pub const BEFORE: Duration = Duration::from_millis(100);
-/// How often threads are looked at: those that are not kept on a core may have gone to another.
+/// How often threads are checked: a thread that is not pinned may have moved to another core.
 const LOOK: Duration = Duration::from_millis(250);
-/// The busiest of such times is told beside the mean of a run.
+/// The busiest period of this length is reported beside the mean of a run.
 const PEAK: Duration = Duration::from_secs(1);
-/// `/proc/stat` counts ticks: of each core this much may be a matter of where they fell.
+/// `/proc/stat` counts ticks, so for each core the count may be off by this many.
 const BLUR_TICKS: f64 = 2.0;
 
-/// What others used of a core.
+/// What other programs used of a core.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CoreUse {
     pub core: u32,
-    /// Of the core's time, steal included.
+    /// Percent of the core's time, steal included.
     pub percent: f64,
     pub steal_percent: f64,
-    /// In the second in which it was the most, and when that was, in seconds from the start.
+    /// The same in the worst second, and when that was, in seconds from the start.
     pub peak_percent: f64,
     pub peak_at: f64,
 }
 
-/// What others used of all cores of a test.
+/// What other programs used of all cores of a test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Others {
     /// Percent that they may use.
     pub limit: f64,
-    /// How long was measured, in seconds.
+    /// How long the measurements before and during the run lasted, in seconds.
     pub before_seconds: f64,
     pub seconds: f64,
     pub before: Vec<CoreUse>,
@@ -53,19 +53,19 @@ impl Others {
         self.during.iter().max_by(|a, b| of(a).total_cmp(&of(b)))
     }
 
-    /// What of a figure may be chance.
+    /// The error of a figure, in percent.
     fn blur(seconds: f64) -> f64 {
         100.0 * BLUR_TICKS / clock_ticks_per_second() as f64 / seconds.max(f64::MIN_POSITIVE)
     }
 
-    /// Why figures of the run are the machine's and not the device's: others used more of a core than they may.
+    /// Why the figures of the run show the machine and not the device: other programs used more of a core than allowed.
     pub fn excess(&self) -> Option<String> {
         let worst = self.worst(|core| core.percent)?;
         let is_much = worst.percent - Others::blur(self.seconds) > self.limit;
         is_much.then(|| format!("{:.0} % of core {} was used by others", worst.percent, worst.core))
     }
 
-    /// The same of a run of which each moment counts: in some second it was more.
+    /// The same for a run in which each moment counts: in some second the use was too high.
     pub fn peak_excess(&self) -> Option<String> {
         let worst = self.worst(|core| core.peak_percent)?;
         let is_much = worst.peak_percent - Others::blur(self.seconds.min(PEAK.as_secs_f64())) > self.limit;
@@ -78,7 +78,7 @@ impl Others {
         self.excess().or_else(|| is_much.then(peak))
     }
 
-    /// Of several runs the one in which others used the most.
+    /// Of several runs, the one in which other programs used the most.
     pub fn worst_of<'a>(all: impl IntoIterator<Item = &'a Others>) -> Option<&'a Others> {
         let most = |others: &Others| others.worst(|core| core.percent).map_or(-1.0, |core| core.percent);
         all.into_iter().max_by(|a, b| most(a).total_cmp(&most(b)))
@@ -116,14 +116,14 @@ impl fmt::Display for Others {
     }
 }
 
-/// Seconds of a core: used by programs, and kept by a hypervisor.
+/// Seconds of a core: used by programs, and taken by a hypervisor.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Used {
     busy: f64,
     steal: f64,
 }
 
-/// Reads `/proc/stat`. `tick`: seconds of a tick.
+/// Parses `/proc/stat`. `tick`: seconds of a tick.
 fn used(text: &str, tick: f64) -> BTreeMap<u32, Used> {
     let core = |line: &str| {
         let mut words = line.strip_prefix("cpu")?.split_whitespace();
@@ -136,13 +136,14 @@ fn used(text: &str, tick: f64) -> BTreeMap<u32, Used> {
     text.lines().filter_map(core).collect()
 }
 
-/// The core that a thread ran on last, of `/proc/PID/task/TID/stat`.
+/// The core that a thread last ran on, from `/proc/PID/task/TID/stat`.
 fn core_of(stat: &str) -> Option<u32> {
-    // Its name, in parentheses, may have spaces.
+    // The name, in parentheses, may contain spaces.
     stat.rsplit_once(')')?.1.split_whitespace().nth(36)?.parse().ok()
 }
 
-/// Seconds that each thread of a process has run, and where it ran last. Those of the programs that it started, too.
+/// Seconds that each thread of a process has run, and the core where it last ran. Includes the programs that it
+/// started.
 fn threads(process: &Path, left: &mut usize, into: &mut BTreeMap<u64, (f64, Option<u32>)>) {
     let Ok(tasks) = fs::read_dir(process.join("task")) else { return };
     for task in tasks.flatten() {
@@ -163,14 +164,14 @@ fn threads(process: &Path, left: &mut usize, into: &mut BTreeMap<u64, (f64, Opti
     }
 }
 
-/// Most threads that are looked at, so that a program of one's own with very many does not stop the test.
+/// Most threads that are examined, so that a program with very many does not stop the test.
 const MOST_THREADS: usize = 4096;
 
-/// What was used in a time, core by core.
+/// Use within a period, core by core.
 #[derive(Debug, Clone, Default)]
 struct Window {
     seconds: f64,
-    /// Others, and of that steal; both in seconds.
+    /// Seconds of other programs, and how many of them are steal.
     cores: BTreeMap<u32, (f64, f64)>,
 }
 
@@ -188,21 +189,21 @@ impl Window {
     }
 }
 
-/// Watches cores.
+/// Measures how other programs use cores.
 pub struct OthersMeter {
     cores: Vec<u32>,
     tick: f64,
     looked: Instant,
     used: BTreeMap<u32, Used>,
     threads: BTreeMap<u64, (f64, Option<u32>)>,
-    /// Since it was taken last: all of it, the second that goes on, and the worst second by core, with its end.
+    /// Since the last `take`: the whole time, the current second, and the worst second of each core with its end.
     whole: Window,
     second: Window,
     peaks: BTreeMap<u32, (f64, f64)>,
 }
 
 impl OthersMeter {
-    /// Of these cores; where a worker is not kept on one, all of the machine's.
+    /// Watches these cores; if a worker is not pinned, all cores of the machine.
     pub fn new(cores: &[Option<u32>]) -> OthersMeter {
         let known: Option<Vec<u32>> = cores.iter().copied().collect();
         let mut cores = known.unwrap_or_else(|| graph::schedule::available_cores().into_iter().collect());
@@ -223,12 +224,12 @@ impl OthersMeter {
         meter
     }
 
-    /// How long it has watched since it was taken last.
+    /// How long it has measured since the last `take`.
     pub fn watched(&self) -> Duration {
         Duration::from_secs_f64(self.whole.seconds) + self.looked.elapsed()
     }
 
-    /// To be called now and then.
+    /// Call this regularly.
     pub fn poll(&mut self) {
         if self.looked.elapsed() >= LOOK {
             self.look();
@@ -243,7 +244,7 @@ impl OthersMeter {
         let mut own = BTreeMap::<u32, f64>::new();
         for (id, (ran, core)) in &threads_now {
             let (before, was_on) = self.threads.get(id).copied().unwrap_or((0.0, *core));
-            // One that went from core to core has run on both: nobody tells how long on which.
+            // A thread that moved has run on both cores; it is unknown how long on each.
             for core in [was_on, *core].into_iter().flatten() {
                 *own.entry(core).or_default() += (ran - before).max(0.0) / 2.0;
             }
@@ -274,7 +275,7 @@ impl OthersMeter {
         }
     }
 
-    /// What was used since it was taken last, and for how long that was.
+    /// Use since the last `take`, and the length of that time.
     pub fn take(&mut self) -> (Vec<CoreUse>, f64) {
         self.look();
         let (whole, peaks) = (std::mem::take(&mut self.whole), std::mem::take(&mut self.peaks));
@@ -324,7 +325,7 @@ mod tests {
             "Others used 2 % of core 0, 38 % of core 1 during the test; 35 % of core 1 before it"
         );
         assert_eq!(others(&[core(0, 9.0, 9.0)], 10.0).excess(), None);
-        // Of a fifth of a second a tick or two are ten percent.
+        // In a fifth of a second, a tick or two are ten percent.
         assert_eq!(others(&[core(0, 19.0, 19.0)], 0.2).excess(), None);
         assert!(others(&[core(0, 23.0, 23.0)], 0.2).excess().is_some());
         assert_eq!(Others { limit: 100.0, ..others(&[core(0, 100.0, 100.0)], 10.0) }.excess(), None);
@@ -342,7 +343,7 @@ mod tests {
     #[test]
     fn the_time_of_our_own_threads_is_not_others() {
         let mut meter = OthersMeter::new(&[None]);
-        // As many threads as there are cores, all busy: nothing is left for others to use but what they really take.
+        // One busy thread for each core: other programs can use only what they really take from us.
         let cores = graph::schedule::available_cores().len();
         let end = Instant::now() + Duration::from_millis(600);
         std::thread::scope(|scope| {
@@ -356,7 +357,7 @@ mod tests {
             let (seen, seconds) = meter.take();
             assert_eq!(seen.len(), cores);
             assert!((0.4..60.0).contains(&seconds), "{seconds}");
-            // Together they had all of our time: what others had is what our threads had not.
+            // Our threads had all of our time, so other programs had what our threads had not.
             let own: f64 = meter.threads.values().map(|(ran, _)| ran).sum();
             let others: f64 = seen.iter().map(|core| core.percent / 100.0 * seconds).sum();
             let all = cores as f64 * seconds;

@@ -1,8 +1,8 @@
-//! Streams made ready: templates, and what is written into each copy.
+//! Streams prepared for sending: templates, and the fields that are written into each copy.
 //!
-//! Packets are made a vector at a time: first the values of each field for all packets of the vector, and what they
-//! add to checksums; then, packet by packet, template, fields, checksums and tag. A checksum is not summed up anew:
-//! what does not change of it is known, and the rest is added.
+//! Packets are made a vector at a time. First come the values of each field for all packets of the vector, and what
+//! they add to checksums; then, for each packet, template, fields, checksums and tag. A checksum is not computed from
+//! scratch: the sum of its constant part is known, and only the rest is added.
 
 mod captured;
 mod maker;
@@ -21,28 +21,28 @@ use series::{Series, mix};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Frames of a stream before they are templates, which of them each packet is, round and round, and gaps between
-/// packets.
+/// Frames of a stream before they become templates, which frame each packet has (a repeated cycle), and the gaps
+/// between packets.
 type Raw = (Vec<Vec<u8>>, Vec<u16>, Option<Arc<[u64]>>);
 
 /// A template.
 #[derive(Debug, Clone)]
 struct Frame {
-    /// A multiple of 64 of them.
+    /// Padded to a multiple of 64 bytes.
     bytes: Box<[u8]>,
     length: u16,
-    /// Of each checksum that changes, what does not.
+    /// For each checksum that changes, the sum of its constant part.
     bases: Vec<u32>,
     tag: TagPlace,
-    /// Of a frame of a capture in which fields change: where it has them.
+    /// For a captured frame with varied fields: where the fields are in this frame.
     own: Option<Box<Own>>,
 }
 
-/// Where the tag goes.
+/// Where the tag is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TagPlace {
     Full(u16),
-    /// The stream's number is in an IPv4 header at `ip`, or in an IPv6 header.
+    /// In an IPv4 header at `ip`, or in an IPv6 header, which also holds the stream's number.
     Small {
         at: u16,
         ip: u16,
@@ -65,14 +65,14 @@ impl TagPlace {
 #[derive(Debug, Clone)]
 struct Varied {
     field: Field,
-    /// The word around it.
+    /// The constant bits of the word around it.
     around: u64,
     series: Series,
-    /// Checksums that it counts in, and whether it starts at an odd place there.
+    /// Checksums that include it, and whether it starts at an odd offset there.
     sums: Vec<(usize, bool)>,
 }
 
-/// A checksum that changes, and those further out that cover it.
+/// A checksum that changes, and the outer checksums that cover it.
 #[derive(Debug, Clone)]
 struct Changing {
     at: usize,
@@ -80,32 +80,32 @@ struct Changing {
     within: Vec<(usize, bool)>,
 }
 
-/// A stream of one port, ready to be sent.
+/// A stream of one port, ready to send.
 #[derive(Debug, Clone)]
 pub struct Program {
     pub name: String,
-    /// Packets a second when nothing is multiplied.
+    /// Packets a second before any multiplier.
     pub rate: f64,
     pub mode: Mode,
     /// Seconds from the start to its first packet.
     pub isg: f64,
-    /// Which of the port's programs begins when it has ended; and whether it begins itself only so.
+    /// Which of the port's programs begins when it has ended; and whether it itself begins only when another has ended.
     pub next: Option<usize>,
     pub waits: bool,
-    /// Of a capture with its own timing: nanoseconds from each packet to the next.
+    /// For a capture with its own timing: nanoseconds from each packet to the next.
     pub gaps: Option<Arc<[u64]>>,
     frames: Vec<Frame>,
-    /// Which template each packet has, round and round.
+    /// Which template each packet has, as a repeated cycle.
     cycle: Vec<u16>,
     varied: Vec<Varied>,
     changing: Vec<Changing>,
 }
 
 impl Program {
-    /// Those of a profile that a port sends.
+    /// The streams of a profile that a port sends.
     ///
     /// # Errors
-    /// What does not fit together, with its place in the profile.
+    /// What is inconsistent, with its place in the profile.
     pub fn of_port(profile: &Profile, port: usize, ends: Ends) -> Result<Vec<Arc<Program>>, ProfileError> {
         let streams: Vec<(usize, &Stream)> =
             profile.streams().enumerate().filter(|(_, stream)| stream.ports.has(port)).collect();
@@ -182,7 +182,7 @@ impl Program {
         for vary in &stream.vary {
             let place = Some(vary.span().start);
             let mut vary = vary.get_ref().clone();
-            // Offsets are those of the frame as it is written.
+            // The profile's offsets are those of the frame without the port's VLAN tag.
             vary.offset = vary.offset.map(|at| if vlan.is_some() && at >= VLAN_AT { at + VLAN_TAG } else { at });
             program
                 .add_varied(&vary, mirror, &first, raw.iter().map(Vec::len).min().unwrap_or(0))
@@ -203,7 +203,7 @@ impl Program {
         };
     }
 
-    /// Frames of a capture in which fields change: each has them in places of its own.
+    /// Frames of a capture with varied fields: each frame has them at its own offsets.
     fn add_captured(&mut self, stream: &Stream, raw: Vec<Vec<u8>>) -> Result<(), (Option<usize>, String)> {
         let mut names = Vec::new();
         for vary in &stream.vary {
@@ -211,7 +211,7 @@ impl Program {
             let vary = vary.get_ref();
             let (series, field) = captured::series(vary, &raw).map_err(at)?;
             let every = series.clone();
-            // Values go in where each frame has the field.
+            // Each frame has the field at its own offset, so values are not shifted here.
             let field = Field { shift: 0, ..field };
             names.push((captured::name(vary), vary.first().above.unwrap_or(0)));
             self.varied.push(Varied { field, around: 0, series, sums: Vec::new() });
@@ -274,7 +274,7 @@ impl Program {
         if layout.sums.iter().any(|sum| overlaps(&(sum.at..sum.at + 2))) {
             return Err("a checksum lies there, which is kept right".into());
         }
-        // The upper half of an IPv6 address is told with the lower one.
+        // The upper half of an IPv6 address is given with the lower half.
         let around = from.above.unwrap_or(0);
         self.varied.push(Varied { field, around, series, sums: Vec::new() });
         Ok(())
@@ -292,7 +292,7 @@ impl Program {
         let tag = if is_tagged { tag_place(&layout) } else { TagPlace::None };
         bytes[tag.bytes()].fill(0);
         if let TagPlace::Small { ip, is_v6, .. } = tag {
-            // The number of the stream is not known yet.
+            // The stream's number is not known yet.
             match is_v6 {
                 true => bytes[usize::from(ip) + 1..][..3]
                     .iter_mut()
@@ -316,7 +316,7 @@ impl Program {
                 _ => "a field that varies lies where the tag goes, at the packet's end (or say 'tag = false')".into(),
             });
         }
-        // Of what varies, nothing is in the base.
+        // The constant part of a checksum leaves out what varies.
         for varied in &mut self.varied {
             let range = varied.field.bytes();
             let word = bytes[range.clone()].iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
@@ -370,7 +370,7 @@ impl Program {
         total as f64 / self.cycle.len() as f64
     }
 
-    /// Sizes that it has, in the buffer.
+    /// Sizes of its packets, in the buffer.
     pub fn sizes(&self) -> Vec<u16> {
         let mut sizes: Vec<u16> = self.frames.iter().map(|frame| frame.length).collect();
         sizes.sort_unstable();
@@ -378,12 +378,12 @@ impl Program {
         sizes
     }
 
-    /// It goes on until somebody stops it.
+    /// Whether it sends until it is stopped.
     pub fn is_endless(&self) -> bool {
         self.mode.is_endless()
     }
 
-    /// Whether packets are told apart, and whether all of them are timed.
+    /// Whether packets are accounted for one by one, and whether all of them are timed.
     pub fn is_tagged(&self) -> bool {
         self.frames.iter().any(|frame| frame.tag != TagPlace::None)
     }
@@ -409,7 +409,7 @@ fn tag_place(layout: &Layout) -> TagPlace {
     }
 }
 
-/// Numbers of templates so that each comes as often as its weight says, spread out evenly.
+/// Numbers of templates, each as often as its weight says, spread evenly.
 fn by_turns(weights: &[u16]) -> Vec<u16> {
     let total: i64 = weights.iter().map(|weight| i64::from(*weight)).sum();
     let mut credit = vec![0i64; weights.len()];
@@ -424,13 +424,14 @@ fn by_turns(weights: &[u16]) -> Vec<u16> {
         .collect()
 }
 
-/// Numbers of so many templates as if by lot, the same each time.
+/// Numbers of this many templates in pseudo-random order, the same each time.
 fn at_random(count: usize) -> Vec<u16> {
     const LENGTH: u64 = 1 << 16;
     (0..LENGTH).map(|n| ((u128::from(mix(1, n)) * count as u128) >> 64) as u16).collect()
 }
 
-/// Rates of a port's streams together: of those that begin by themselves, for the others send when these have ended.
+/// The rates of a port's streams together. Only streams that begin by themselves count: the others send when these have
+/// ended.
 pub fn mix_of(programs: &[Arc<Program>], line: Option<f64>) -> Mix {
     let own = || programs.iter().filter(|program| !program.waits);
     let packets: f64 = own().map(|program| program.rate).sum();

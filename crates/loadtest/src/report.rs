@@ -1,4 +1,4 @@
-//! What a run came to, as data that others read (JSON) and as text.
+//! The result of a run, as JSON for programs and as text.
 
 use crate::arithmetic::{Bits, FrameSize, scaled, significant};
 use crate::energy::Energy;
@@ -14,16 +14,17 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write};
 
-/// Of the data: changes when what is there means something else.
+/// Version of the JSON format: changes when the meaning of the data changes.
 pub const FORMAT: &str = "quiver-loadtest/1";
-/// A generator that left out more of what was due has not kept its rate: as much as pacing may be wrong.
+/// A generator that left out a larger share than this of the due packets has not kept its rate: pacing is exact to
+/// this.
 pub const TOLERANCE: f64 = 0.001;
 
 /// A run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     pub format: &'static str,
-    /// What others used of the cores of the test.
+    /// What other programs used of the cores of the test.
     pub others: Others,
     pub program: String,
     pub machine: Machine,
@@ -32,11 +33,11 @@ pub struct Report {
     pub profile: String,
     pub description: String,
     pub device: String,
-    /// How it is run, as far as it is known.
+    /// How the device is run, as far as that is known.
     pub device_mode: Option<String>,
-    /// As it was asked for.
+    /// As the operator gave it.
     pub rate: String,
-    /// From the first packet that was due to the last.
+    /// From the first due packet to the last.
     pub seconds: f64,
     /// How long packets were waited for after that.
     pub drained_seconds: f64,
@@ -44,47 +45,46 @@ pub struct Report {
     pub rate_changed_at: Option<f64>,
     /// Why it ended: `duration`, `sent`, `interrupt`, or what failed.
     pub ended: String,
-    /// How long it was to be.
+    /// How long it should take.
     pub planned_seconds: f64,
-    /// All that was due was sent, but for a thousandth. If not, what was lost says nothing of this rate.
+    /// All due packets were sent, except for at most a thousandth. If not, loss says nothing about this rate.
     pub kept_rate: bool,
     pub ports: Vec<PortReport>,
     pub streams: Vec<StreamReport>,
     pub samples: Vec<Sample>,
-    /// How late packets were made: the first of each vector.
+    /// How late packets were made; one sample for each vector, its first packet.
     pub lateness: Option<Percentiles>,
     pub probe: Vec<Probe>,
-    /// Times at which workers of the load tester were preempted: the longest, a thousand of each. And how many there
-    /// were, and how long all together.
+    /// When workers of the load tester were preempted: the longest pauses, at most a thousand of each worker. And the
+    /// number and total length of all pauses.
     pub pauses: Vec<PauseReport>,
     pub pause_count: u64,
     pub away_seconds: f64,
-    /// By port.
+    /// All traffic of each port.
     pub carried: Vec<Carried>,
-    /// How the load tester read each port: whether it kept up.
+    /// How the load tester polled each port: whether it kept up.
     pub heard: Vec<Heard>,
-    /// What the router under test says of its nodes (`show runtime`) just before packets stop, when it is in this
-    /// process.
+    /// The router's `show runtime` just before sending stops, if the router under test is in this process.
     pub runtime: Option<String>,
     /// The same of the load tester's own nodes.
     pub own_runtime: String,
-    /// Clocks that a cache line takes from the load tester's first core to the first of the router under test.
+    /// Clocks that a cache line takes from the load tester's first core to the first core of the router under test.
     pub line_clocks: Option<f64>,
-    /// What workers of the router under test did, what it dropped, and what the load tester's own did.
+    /// Load of the router's workers, what the router dropped, and load of the load tester's workers.
     pub device_load: Vec<WorkerLoad>,
-    /// The ports of the router under test are cards, and not shared memory.
+    /// The ports of the router under test are network cards, not shared memory.
     #[serde(skip)]
     pub has_cards: bool,
     pub device_drops: Vec<Lost>,
     pub own_load: Vec<WorkerLoad>,
-    /// What it took, where that can be read, or was told.
+    /// The energy used, where it can be read or was given.
     pub energy: Option<Energy>,
-    /// What held it back.
+    /// What limited the device.
     pub verdict: Verdict,
     pub notes: Vec<String>,
 }
 
-/// What it ran on.
+/// The machine that it ran on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// Its name.
@@ -94,7 +94,7 @@ pub struct Machine {
     pub cores: usize,
     pub ticks_per_second: f64,
     pub kernel: String,
-    /// Of the load tester's workers.
+    /// Cores of the load tester's workers.
     pub worker_cores: Vec<Option<u32>>,
 }
 
@@ -115,7 +115,7 @@ impl Machine {
     }
 }
 
-/// What went from a port to its peer.
+/// Traffic from a port to its peer.
 #[derive(Debug, Clone, Serialize)]
 pub struct PortReport {
     pub port: usize,
@@ -124,24 +124,24 @@ pub struct PortReport {
     pub line_bps: Option<f64>,
     #[serde(flatten)]
     pub counts: Counts,
-    /// Packets a second that left and came, and their bits.
+    /// Packets a second sent and received, and their bits.
     pub sent_pps: f64,
     pub received_pps: f64,
     pub sent: Bits,
     pub received: Bits,
-    /// Of the line, counted on the wire; of a run in both directions each has its own line.
+    /// Percent of the line, counted on the wire; in both directions, each has its own line.
     pub sent_percent_of_line: Option<f64>,
     pub received_percent_of_line: Option<f64>,
 }
 
-/// What became of packets.
+/// What happened to packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Counts {
     pub sent_packets: u64,
     pub sent_bytes: u64,
     pub received_packets: u64,
     pub received_bytes: u64,
-    /// Sent, and not received when nothing came any more.
+    /// Packets sent that had not been received when nothing more arrived.
     pub lost_packets: u64,
     pub lost_share: f64,
     pub not_sent: NotSent,
@@ -152,7 +152,7 @@ pub struct Counts {
 pub struct NotSent {
     /// The port's device had no room for them.
     pub refused: u64,
-    /// Their time had passed: the generator was too slow, or away.
+    /// Their time had passed: the generator was too slow, or preempted.
     pub late: u64,
     /// There was no buffer.
     pub starved: u64,
@@ -184,7 +184,7 @@ impl Counts {
         }
     }
 
-    /// Of what was due.
+    /// As a share of the due packets.
     pub fn not_sent_share(&self) -> f64 {
         let not_sent = self.not_sent.total() as f64;
         not_sent / (self.sent_packets as f64 + not_sent).max(1.0)
@@ -199,10 +199,10 @@ pub struct StreamReport {
     pub to: usize,
     /// In the buffer, as frames, and on the wire.
     pub sizes: Vec<[u32; 3]>,
-    /// Packets a second that it was to send; none: the maximum rate.
+    /// Packets a second that it should send; none: the maximum rate.
     pub wanted_pps: Option<f64>,
     pub sent_pps: f64,
-    /// Its packets are known again when they come, and timed.
+    /// Its packets are recognised when they arrive, and timed.
     pub accounted: bool,
     pub timed: bool,
     #[serde(flatten)]
@@ -214,16 +214,16 @@ pub struct StreamReport {
     pub elsewhere: u64,
     pub gaps: u64,
     pub longest_gap: u64,
-    /// One way.
+    /// One-way delay.
     pub latency: Option<Percentiles>,
-    /// Longer than the least delay (PDV, RFC 5481 section 3.2).
+    /// Delay beyond the least delay (PDV, RFC 5481 section 3.2).
     pub pdv: Option<Percentiles>,
-    /// From one packet to the next, without sign (IPDV, RFC 5481 section 3.1).
+    /// Difference of delay between consecutive packets, absolute (IPDV, RFC 5481 section 3.1).
     pub ipdv: Option<Percentiles>,
-    /// Seconds from the start to the time when the last packet was sent that is lost, or the one that came behind it;
-    /// the end, when nothing came behind it.
+    /// Seconds from the start to the last loss. Its time is when the first packet after the lost one was sent; the end
+    /// of the run, if there was none.
     pub last_loss_at: Option<f64>,
-    /// The times of the last ones, a few thousand, and whether there were more before.
+    /// The times of the last losses, a few thousand, and whether there were earlier ones.
     #[serde(skip)]
     pub losses_at: Vec<f64>,
     #[serde(skip)]
@@ -302,7 +302,7 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    /// Of nanoseconds, less so many each; none: of nothing.
+    /// From a histogram of nanoseconds, less `less` for each value; none: it is empty.
     pub fn of(histogram: &Histogram<u64>, less: u64) -> Option<Percentiles> {
         if histogram.is_empty() {
             return None;
@@ -321,7 +321,7 @@ impl Percentiles {
         })
     }
 
-    /// With the least and the longest delay as they were, and not to three digits.
+    /// The same with the exact least and longest delay, which the histogram keeps to three digits.
     fn between(self, received: &Received, less: u64) -> Percentiles {
         let [min, max] = [received.least, received.longest].map(|ns| (ns - less) as f64 / 1e3);
         let within = |value: f64| value.clamp(min, max);
@@ -331,37 +331,36 @@ impl Percentiles {
     }
 }
 
-/// What was counted by some time of the run: what is on its way is sent and not received.
+/// The counts at some time of the run; packets on their way are sent, but not received.
 #[derive(Debug, Clone, Serialize)]
 pub struct Sample {
     /// Seconds from the start.
     pub at: f64,
-    /// Which epoch of the packets' numbers ends with it.
+    /// Which epoch of sequence numbers ends with it.
     #[serde(skip)]
     pub epoch: usize,
     pub ports: Vec<SamplePort>,
 }
 
-/// A port, by then.
+/// A port at that time.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct SamplePort {
     pub port: usize,
     pub sent_packets: u64,
     pub sent_bytes: u64,
-    /// Of what it sent.
+    /// Of the packets that it sent.
     pub received_packets: u64,
     pub received_bytes: u64,
-    /// Of those that were sent by then, those that never came, by their numbers. Known when the run is over; before
-    /// it is 0.
+    /// Of the packets sent by then, those that never arrived, by their numbers. Known when the run is over; 0 before.
     pub lost_packets: u64,
-    /// Due by then, and not sent.
+    /// Packets that were due by then and not sent.
     pub not_sent: u64,
-    /// Of the last sample: packets that came after it, when nothing was sent any more.
+    /// For the last sample: packets that arrived after it, when sending had stopped.
     pub drained_packets: u64,
 }
 
-/// From one sample to the next, or from the start to the first: what was sent and came in this time, and what was
-/// lost of what was sent in it.
+/// The time between two samples, or from the start to the first: packets sent and received in this time, and the
+/// packets sent in it that were lost.
 #[derive(Debug, Clone)]
 pub struct Interval {
     /// Seconds from the start.
@@ -376,13 +375,13 @@ impl Interval {
     }
 }
 
-/// The times between samples. Together they are the run: packets that were sent and lost add up to its own, and so do
-/// those that came with those that were drained.
+/// The intervals between samples. Together they are the whole run: their sent and lost packets sum to those of the run,
+/// and so do received packets together with the drained ones.
 pub fn intervals(samples: &[Sample]) -> Vec<Interval> {
     let (mut from, mut before): (f64, &[SamplePort]) = (0.0, &[]);
     let mut all = Vec::new();
     for sample in samples.iter().filter(|sample| sample.at > 0.0) {
-        // Two of the same time are one.
+        // Two samples of the same time count as one.
         if sample.at <= from {
             continue;
         }
@@ -406,7 +405,7 @@ pub fn intervals(samples: &[Sample]) -> Vec<Interval> {
     all
 }
 
-/// All that a port's device carried during the run, the load tester's packets and others.
+/// All traffic of a port's device during the run, including packets that are not the load tester's.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Carried {
     pub port: usize,
@@ -414,7 +413,7 @@ pub struct Carried {
     pub sent_packets: u64,
 }
 
-/// A preempted worker of the load tester.
+/// A pause: a worker of the load tester was preempted.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct PauseReport {
     pub worker: usize,
@@ -422,7 +421,7 @@ pub struct PauseReport {
     pub us: f64,
 }
 
-/// How a run ended, as it is told: `duration`, `interrupted after 4 of 600 s`.
+/// How a run ended, as text: `duration`, `interrupted after 4 of 600 s`.
 pub fn ending(ended: &str, seconds: f64, planned: f64) -> String {
     match ended {
         INTERRUPT => interrupted(seconds, Some(planned)),
@@ -430,9 +429,9 @@ pub fn ending(ended: &str, seconds: f64, planned: f64) -> String {
     }
 }
 
-/// That somebody ended it, after so many seconds of so many, if that is known.
+/// The text for an interrupted run, with its seconds and, if known, the seconds planned.
 pub fn interrupted(seconds: f64, planned: Option<f64>) -> String {
-    // No more digits than one counts by.
+    // A digit after the point only below ten seconds.
     let told = |seconds: f64| match seconds < 10.0 {
         true => format!("{}", (seconds * 10.0).round() / 10.0),
         false => format!("{seconds:.0}"),
@@ -443,17 +442,17 @@ pub fn interrupted(seconds: f64, planned: Option<f64>) -> String {
     }
 }
 
-/// Why a run ended that somebody ended.
+/// Why a run ended that was interrupted.
 pub const INTERRUPT: &str = "interrupt";
 
-/// What is no end that somebody wanted.
+/// Why a run ended, if that is a failure.
 pub fn failure(ended: &str) -> Option<&str> {
     (!matches!(ended, "duration" | "sent" | "interrupt")).then_some(ended)
 }
 
 impl Report {
-    /// What held the device back, by these figures; where others used the machine, they tell nothing of it. That all
-    /// came that was to be sent is true all the same.
+    /// What limited the device, by these figures. If other programs used the machine, the figures say nothing about it;
+    /// but a run without loss at the full rate is valid all the same.
     pub fn judge(&self) -> Verdict {
         let count = |of: fn(&Counts) -> u64| self.ports.iter().map(|port| of(&port.counts)).sum::<u64>();
         let is_whole = self.kept_rate && self.rate != "max" && count(|counts| counts.lost_packets) == 0;
@@ -468,7 +467,7 @@ impl Report {
             lost: count(|counts| counts.lost_packets),
             refused: count(|counts| counts.not_sent.refused),
             own_is_full: self.heard.iter().any(|heard| heard.rounds > 0 && heard.is_full()),
-            // Each worker takes its share.
+            // Each worker receives its share of the packets.
             away: self.away_seconds / self.own_load.len().max(1) as f64
                 * self.ports.iter().map(|port| port.sent_pps).sum::<f64>(),
             in_senders_time: self.device == "kernel",
@@ -479,12 +478,12 @@ impl Report {
         })
     }
 
-    /// Why it ended before its time, unless somebody wanted it to.
+    /// Why it ended before its time, unless it was interrupted.
     pub fn failure(&self) -> Option<&str> {
         failure(&self.ended)
     }
 
-    /// Sums streams up by the port that sends them.
+    /// Sums streams by the port that sends them.
     pub fn ports_of(
         streams: &[Finished],
         name: impl Fn(usize) -> (String, Option<f64>),
@@ -497,7 +496,7 @@ impl Report {
             let own: Vec<&Finished> = streams.iter().filter(|stream| stream.running.port == port).collect();
             let counted: Vec<Counted> = own.iter().map(|stream| stream.counted).collect();
             let mut counts = Counts::new(&counted);
-            // What is not told apart is not known to be lost.
+            // For packets that are only counted by port, loss is unknown.
             let known: Vec<Counted> =
                 own.iter().filter(|stream| stream.running.is_accounted()).map(|stream| stream.counted).collect();
             let known = Counts::new(&known);
@@ -595,7 +594,7 @@ impl fmt::Display for Report {
                 stream.reordered,
                 stream.reordering_extent
             )?;
-            // Of a capture with many there is no end.
+            // A capture may have a very long list of sizes.
             let more = stream.sizes.len().saturating_sub(MOST_SIZES);
             for size in sizes.by_ref().take(MOST_SIZES - 1) {
                 writeln!(f, "{size:>38}")?;
@@ -647,7 +646,7 @@ fn line(name: &str, of: &Percentiles) -> String {
     })
 }
 
-/// A share, in percent, small ones as well.
+/// A share as percent, with enough digits for small ones.
 pub fn share(share: f64) -> String {
     match share {
         0.0 => "0 %".into(),

@@ -1,4 +1,4 @@
-//! One run: what is sent, for how long, through what; and its report.
+//! One run: what is sent, for how long, through which device; and its report.
 
 use crate::device::fault_injection::FaultInjection;
 use crate::device::kernel::KernelDevice;
@@ -28,27 +28,27 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long each core is watched before a run.
 const PROBE: Duration = Duration::from_millis(100);
-/// How long a router under test may take to find its neighbours.
+/// Timeout for a router under test to resolve its neighbours.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often it is looked whether the run has to end.
+/// How often a run checks whether it must end.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// What is between the ports.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeviceSpec {
-    /// Whatever is behind the ports that are given.
+    /// An outside device, behind the ports that are given.
     Outside,
-    /// This program's router, in this process, with what is wrong with it.
+    /// This program's router, in this process, with injected faults.
     Quiver(FaultInjection),
-    /// The known device, in this process.
+    /// The reference device, in this process.
     Reference(Impairments),
-    /// Ports that discard: how fast packets are made.
+    /// Ports that discard: measures how fast packets are made.
     Null,
     /// Linux, in a network namespace.
     Kernel,
     /// DPDK's dpdk-testpmd.
     Testpmd,
-    /// What a command starts, behind the ports that are given.
+    /// A device that a command starts, behind the ports that are given.
     Command(String),
 }
 
@@ -92,48 +92,50 @@ impl DeviceSpec {
         matches!(self, DeviceSpec::Quiver(_))
     }
 
-    /// Behind ports that are given.
+    /// Whether the device is behind ports that are given.
     pub fn is_outside(&self) -> bool {
         matches!(self, DeviceSpec::Outside | DeviceSpec::Command(_))
     }
 }
 
-/// A run as it is asked for.
+/// The settings of a run.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub profile: Profile,
     pub device: DeviceSpec,
-    /// Behind which an outside device is.
+    /// The ports that an outside device is connected to.
     pub ports: Vec<PortSpec>,
-    /// Of every port, in place of what it knows.
+    /// The speed of every port's line, in place of the known one.
     pub line: Option<f64>,
     pub rate: Rate,
     /// Both ports of each pair send.
     pub is_bidirectional: bool,
-    /// Each port ends after so many packets.
+    /// Each port ends after this many packets.
     pub packets: Option<u64>,
     pub duration: Duration,
     pub interval: Duration,
-    /// It is over when nothing has come for so long after the last was sent.
+    /// The run ends when nothing has arrived for this long after the last packet was sent.
     pub drain: Duration,
-    /// Receive queues of the router under test, and its workers, when no cores are given: as many as workers, and one.
+    /// Receive queues of the router under test (default: as many as workers), and its workers if no cores are given
+    /// (default: one).
     pub device_queues: Option<u16>,
     pub device_workers: Option<usize>,
-    /// Routes that the router under test is to have beside its own: as many prefixes as the Internet would have them.
+    /// Routes that the router under test gets in addition to its own: this many prefixes, distributed as in the
+    /// Internet.
     pub routes: Option<usize>,
-    /// Of the load tester's workers, and of the router's under test; none: they are chosen.
+    /// Cores of the load tester's workers, and of the router under test; none: chosen automatically.
     pub cores: Option<Vec<u32>>,
     pub device_cores: Option<Vec<u32>>,
     pub buffers: u32,
-    /// Packets are told apart and accounted for; else only ports count.
+    /// Packets are accounted for one by one; else they are only counted by port.
     pub accounts: bool,
-    /// What a meter at the plug said.
+    /// Readings of a power meter at the plug.
     pub watts: Option<Watts>,
-    /// Percent of a core that others may use: more falsifies what is lost or not sent.
+    /// Percent of a core that other programs may use: more falsifies what is lost or not sent.
     pub others: f64,
 }
 
-/// A device that was started beside this process.
+/// The processes of a device outside this process.
 #[derive(Default)]
 struct Started {
     kernel: Option<KernelDevice>,
@@ -142,22 +144,22 @@ struct Started {
 }
 
 impl Started {
-    /// Says why, when it is not there any more.
+    /// Fails if it has exited, with the reason.
     fn check(&mut self) -> Result<(), String> {
         self.testpmd.as_mut().map_or(Ok(()), TestpmdDevice::check)?;
         self.process.as_mut().map_or(Ok(()), Process::check)
     }
 }
 
-/// Who is asked and told while a run goes on.
+/// Controls a run while it goes on.
 pub trait RunPolicy {
-    /// The rate from now on, so many seconds after the start; none: as before. Asked twenty times a second.
+    /// The rate from now on, at this many seconds after the start; none: unchanged. Called twenty times a second.
     fn rate(&mut self, _at: f64) -> Option<Rate> {
         None
     }
     /// A sample was taken.
     fn sampled(&mut self, _sample: &Sample) {}
-    /// Whether somebody wants it to end.
+    /// Whether the run is to be interrupted.
     fn is_interrupted(&self) -> bool {
         false
     }
@@ -174,12 +176,12 @@ pub struct Bench {
     line_clocks: Option<f64>,
     meters: Option<Meters>,
     others: OthersMeter,
-    /// What others used before the run, and for how many seconds that was measured.
+    /// What other programs used before the run, and how many seconds that was measured.
     before: (Vec<CoreUse>, f64),
 }
 
 impl Bench {
-    /// Opens ports and devices, and waits until packets can go.
+    /// Opens ports and devices, and waits until packets can be sent.
     ///
     /// # Errors
     /// What cannot be opened, or does not answer.
@@ -193,7 +195,7 @@ impl Bench {
             }
             _ => None,
         };
-        // Other devices work in the load tester's time, or elsewhere.
+        // Other devices run on the load tester's cores, or outside this machine.
         let has_cores = matches!(plan.device, DeviceSpec::Quiver(_) | DeviceSpec::Testpmd);
         let watched = [&cores[..], if has_cores { &device_cores[..] } else { &[] }].concat();
         let others = OthersMeter::new(&watched);
@@ -257,7 +259,7 @@ impl Bench {
             testpmd.start().map_err(wrong)?;
         }
         let ready = tester.await_ready(&mut || device.iter_mut().for_each(QuiverDevice::tick));
-        // Who ended says more than that nobody answers.
+        // A process that has exited gives a better reason than a timeout.
         started.check().map_err(wrong)?;
         ready?;
         if let Some(device) = &mut device {
@@ -273,15 +275,15 @@ impl Bench {
         Ok(Bench { tester, device, started, reference, cores, probe, line_clocks, meters, others, before })
     }
 
-    /// Says why, when a device that was started has ended.
+    /// Fails if a device that was started has exited.
     ///
     /// # Errors
-    /// Its exit code and its last words.
+    /// Its exit code and the end of its output.
     pub fn check(&mut self) -> Result<(), String> {
         self.started.check()
     }
 
-    /// How the device under test is run, as far as it is known: its version, its workers, how they ask for packets.
+    /// How the device under test is run, as far as that is known: its version, its workers, whether they poll.
     pub fn device_mode(&self) -> Option<String> {
         if self.started.kernel.is_some() {
             let kernel = Machine::here(&[]).kernel;
@@ -291,7 +293,7 @@ impl Bench {
         testpmd.or_else(|| self.device.as_ref().map(QuiverDevice::mode))
     }
 
-    /// What it runs on.
+    /// The machine that it runs on.
     pub fn machine(&self) -> Machine {
         Machine::here(&self.cores)
     }
@@ -299,7 +301,7 @@ impl Bench {
     /// Runs once.
     ///
     /// # Errors
-    /// When there is nothing to run. What fails once it runs ends it, and is in the report.
+    /// When there is nothing to run. A later failure ends the run, and is in the report.
     pub fn run(&mut self, plan: &Plan, conduct: &mut dyn RunPolicy) -> Result<Report, TestError> {
         let ports = self.tester.ports().len();
         let senders: Vec<usize> = (0..ports).filter(|port| plan.is_bidirectional || port % 2 == 0).collect();
@@ -308,7 +310,7 @@ impl Bench {
         self.show("clear errors");
         self.tester.execute("clear runtime")?;
         let before: Vec<_> = (0..ports).map(|port| self.tester.port_counted(port)).collect();
-        // What gateways are asked is not ours to leave unread: only the run is blind.
+        // Ignore packets only during the run: before it, answers of gateways must be read.
         self.tester.set_blind(!plan.accounts)?;
         self.meters.iter_mut().for_each(Meters::start);
         self.look_at_others_before();
@@ -358,7 +360,7 @@ impl Bench {
         let device_load =
             self.device.as_ref().map(|device| WorkerLoad::of(&device.router, seconds)).unwrap_or_default();
         let own_load = WorkerLoad::of(self.tester.router(), seconds);
-        // By ports: it is known without accounting, too.
+        // Counted by port, because that is known without accounting, too.
         let brought = |(port, before): (usize, &[(u64, u64); 2])| self.tester.port_counted(port)[0].0 - before[0].0;
         let forwarded = before.iter().enumerate().map(brought).sum::<u64>() as f64 / seconds;
         let energy = match (plan.watts, &mut self.meters) {
@@ -386,8 +388,8 @@ impl Bench {
         Ok(Report { verdict: report.judge(), ..report })
     }
 
-    /// What others use of the cores while nothing is sent: before the first run for a while, between runs if there is
-    /// enough time.
+    /// Measures what other programs use of the cores while nothing is sent: before the first run for a while, between
+    /// runs if there is enough time.
     fn look_at_others_before(&mut self) {
         let watched = self.others.watched();
         if self.before.0.is_empty() && watched < BEFORE {
@@ -401,7 +403,7 @@ impl Bench {
         }
     }
 
-    /// What the router under test answers to a command, when it is in this process.
+    /// The reply of the router under test to a command, if the router is in this process.
     fn show(&mut self, command: &str) -> Option<String> {
         let device = self.device.as_mut()?;
         Some(
@@ -412,8 +414,8 @@ impl Bench {
         )
     }
 
-    /// Counts what was done by now. None: a worker was late, and the next sample has this one's packets, too; or
-    /// there were as many as are kept.
+    /// Takes a sample. None: a worker was late, so the next sample includes this one's packets; or there are as many
+    /// samples as are kept.
     fn sample(&mut self) -> Option<Sample> {
         let Cut { epoch, at, counted } = self.tester.cut()?;
         let ports = self.tester.running().iter().map(|stream| stream.port);
@@ -528,7 +530,7 @@ impl Bench {
     }
 }
 
-/// Says of samples what was lost, now that it is known, and adds the last one: it has all that was sent.
+/// Sets the losses of samples, which are known now, and adds the last sample, which has all sent packets.
 fn complete(samples: &mut Vec<Sample>, outcome: &Outcome, interval: Duration) {
     let own = |port: usize| outcome.streams.iter().filter(move |stream| stream.running.port == port);
     for sample in &mut *samples {
@@ -552,12 +554,12 @@ fn complete(samples: &mut Vec<Sample>, outcome: &Outcome, interval: Duration) {
         let received: u64 = own(port.port).map(|stream| stream.counted.received).sum();
         port.drained_packets = received.saturating_sub(port.received_packets);
     }
-    // One that was taken just before has little of its own.
+    // A sample that was taken just before has almost no packets of its own.
     while samples.pop_if(|sample| sample.at > at - interval.as_secs_f64() / 2.0).is_some() {}
     samples.push(last);
 }
 
-/// What streams came to by a time, by port.
+/// The counts of streams at a time, by port.
 fn sample(at: f64, epoch: usize, streams: &[(usize, Counted)]) -> Sample {
     let mut ports: Vec<usize> = streams.iter().map(|(port, _)| *port).collect();
     ports.dedup();
@@ -578,7 +580,7 @@ fn sample(at: f64, epoch: usize, streams: &[(usize, Counted)]) -> Sample {
     Sample { at, epoch, ports: ports.into_iter().map(port).collect() }
 }
 
-/// Cores of the load tester's workers and of the router's under test: one each, not the same, while there are enough.
+/// Cores of the load tester's workers and of the router under test: a different core for each, while there are enough.
 fn choose(plan: &Plan) -> (Vec<Option<u32>>, Vec<Option<u32>>) {
     let available = graph::schedule::available_cores();
     let given =

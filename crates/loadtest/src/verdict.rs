@@ -1,44 +1,45 @@
-//! What held a device back, and how one sees it: the reading of `show runtime` that its operators do by eye.
+//! What limited a device, and which figures show it: what operators conclude by eye from `show runtime`.
 
 use crate::arithmetic::{scaled, significant};
 use crate::load::{Lost, WorkerLoad};
 use graph::VECTOR_SIZE;
 use serde::{Deserialize, Serialize};
 
-/// Vectors that are this full on average mean that more was always waiting.
+/// If vectors are this full on average, more packets were always waiting.
 const FULL: f64 = 0.9 * VECTOR_SIZE as f64;
-/// A worker that is always busy spends at most this small part of its time in idle polls: while a run begins.
+/// A worker that is always busy has at most this share of idle polls, at the start of a run.
 const BUSY: f64 = 0.05;
-/// Loss below says nothing of what a device is bound by: a full queue while a thread was preempted for a moment.
+/// Loss below this says nothing about the limit of a device: a full queue while a thread was preempted for a moment.
 const NOTHING: f64 = 1e-4;
-/// What the load tester left out of what was due, at most, for a device that carried all to be said to carry this
-/// rate: moments in which it was preempted.
+/// Largest share of the due packets that the load tester may leave unsent for a device without loss to count as
+/// carrying this rate: moments in which the load tester was preempted.
 const NEARLY: f64 = 0.01;
-/// What its ports refuse at a fixed rate, at least, for it to say something of the device.
+/// At a fixed rate, the device must refuse at least this share for that to say something about it.
 const MANY: f64 = 0.05;
 
-/// What a device's rate is bound by.
+/// What limits a device's rate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// All came: nothing held it back at this rate.
+    /// There was no loss: nothing limited it at this rate.
     #[default]
     Nothing,
-    /// Its workers have no time left.
+    /// Its workers have no idle time.
     Cpu,
-    /// Packets are lost before its workers ask for them, who have time: the card, its bus, or its driver.
+    /// Packets are lost before its workers poll them, though the workers have idle time: the card, its bus, or its
+    /// driver.
     Device,
-    /// The same, where there is no card: the rings of its shared memory were full.
+    /// The same without a card: the rings of its shared memory were full.
     Ring,
-    /// What is to leave finds its queue full, while its workers have time.
+    /// Packets to send find its queue full, though its workers have idle time.
     Queue,
-    /// The load tester could not send or take more.
+    /// The load tester could not send or receive more.
     Generator,
     /// Frames end in the middle of a cache line.
     CacheLine,
-    /// Something was lost, and nothing is known of the inside.
+    /// There was loss, and the inside of the device is unknown.
     Unknown,
-    /// Others used the machine, so the figures are not the device's.
+    /// Other programs used the machine, so the figures are not the device's.
     NoResult,
 }
 
@@ -58,35 +59,35 @@ impl Bound {
     }
 }
 
-/// What it is, and by which figures.
+/// The limit, and the figures that show it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     pub bound: Bound,
     pub evidence: Vec<String>,
 }
 
-/// What a verdict is made of.
+/// The figures that a verdict is based on.
 #[derive(Debug, Clone, Default)]
 pub struct VerdictInput<'a> {
     /// The load tester sent at the maximum rate.
     pub is_maximum: bool,
     pub kept_rate: bool,
-    /// Of what was due.
+    /// Share of the due packets.
     pub not_sent_share: f64,
     pub sent: u64,
     pub lost: u64,
-    /// The load tester's ports had no room for so many.
+    /// Packets that the load tester's ports refused.
     pub refused: u64,
-    /// The load tester found more than it could take, and missed so many.
+    /// The load tester found more packets than it could take, and missed this many.
     pub own_is_full: bool,
-    /// Packets that were sent while workers of the load tester were preempted, and received none.
+    /// Packets that were sent while workers of the load tester were preempted, and could receive none.
     pub away: f64,
-    /// The device forwards in the time of who sends: Linux does, behind a veth.
+    /// The device forwards in the sender's time, as Linux does behind a veth.
     pub in_senders_time: bool,
     pub own_missed: u64,
-    /// Its ports are cards, and not shared memory.
+    /// Its ports are network cards, not shared memory.
     pub has_cards: bool,
-    /// Of the router under test: its workers, and what it counted as lost.
+    /// The workers of the router under test, and the packets that it counted as lost.
     pub workers: &'a [WorkerLoad],
     pub drops: &'a [Lost],
 }
@@ -115,7 +116,7 @@ impl Verdict {
             evidence.push(format!("the router dropped {} at {}: {}", drop.packets, drop.node, drop.reason));
         }
         let refused = facts.refused as f64 / (facts.sent + facts.refused).max(1) as f64;
-        // At a fixed rate a ring is full for a while when the device was preempted: that says little.
+        // At a fixed rate, a ring may be full for a while because the device was preempted: that says little.
         let is_refused = refused > if facts.is_maximum { NOTHING } else { MANY };
         let is_pressed = is_lossy || facts.is_maximum || !facts.kept_rate;
         let is_busy = busiest.is_some_and(|worker| worker.idle_polls() < BUSY && worker.vectors_per_call() > FULL);
@@ -173,12 +174,12 @@ impl Verdict {
         Verdict { bound, evidence }
     }
 
-    /// None, and why.
+    /// No result, and the reason.
     pub fn no_result(why: String) -> Verdict {
         Verdict { bound: Bound::NoResult, evidence: vec![why] }
     }
 
-    /// Why there is none, if there is none.
+    /// Why there is no result, if there is none.
     pub fn why_no_result(&self) -> Option<&str> {
         self.evidence.first().filter(|_| self.bound == Bound::NoResult).map(String::as_str)
     }
@@ -202,7 +203,7 @@ fn said(worker: &WorkerLoad) -> String {
     )
 }
 
-/// Rate times cost is the clock, for who has no time left.
+/// For a worker without idle time, rate times cost should equal the clock.
 fn check(worker: &WorkerLoad) -> String {
     let (pps, clocks) = (worker.received() as f64 / worker.seconds.max(f64::MIN_POSITIVE), worker.clocks_per_packet());
     let frequency = worker.clocks / worker.seconds.max(f64::MIN_POSITIVE);
@@ -221,8 +222,8 @@ mod tests {
     use super::*;
     use crate::load::{Kind, NodeLoad};
 
-    /// A worker with so many polls, so many of them idle, that brought so many packets at 100 clocks each; the rest
-    /// of a second it spent in idle polls.
+    /// A worker with `calls` polls, `empty` of them idle, which brought `packets` packets at 100 clocks each; it spent
+    /// the rest of a second in idle polls.
     fn worker(calls: u64, empty: u64, packets: u64) -> WorkerLoad {
         let idle_clocks = 2_600_000_000 - 100 * packets;
         let input = NodeLoad {
@@ -257,7 +258,7 @@ mod tests {
         let full = [Lost { node: "e1-tx".into(), reason: "device has no room".into(), packets: 4_400_000 }];
         assert_eq!(bound(VerdictInput { workers: &busy, ..lossy.clone() }), Bound::Cpu);
         assert_eq!(bound(VerdictInput { workers: &idle, has_cards: true, ..lossy.clone() }), Bound::Device);
-        // Memory is no card.
+        // Shared memory is no network card.
         assert_eq!(bound(VerdictInput { workers: &idle, ..lossy.clone() }), Bound::Ring);
         assert!(!Bound::Ring.words().contains("NIC"));
         assert_eq!(bound(VerdictInput { workers: &idle, drops: &full, ..lossy.clone() }), Bound::Queue);
@@ -278,7 +279,7 @@ mod tests {
             Bound::Cpu
         );
         assert_eq!(bound(VerdictInput { is_maximum: true, refused: 1_000_000, ..good.clone() }), Bound::Ring);
-        // A few that were refused, or missed, while a thread was preempted for a moment.
+        // A few packets were refused, or missed, while a thread was preempted for a moment.
         assert_eq!(bound(VerdictInput { is_maximum: true, refused: 10, ..good.clone() }), Bound::Generator);
         assert_eq!(bound(VerdictInput { refused: 10, own_missed: 10, ..good.clone() }), Bound::Nothing);
         let slow = |refused| VerdictInput { kept_rate: false, not_sent_share: 0.1, refused, ..good.clone() };

@@ -1,10 +1,9 @@
 //! `quiver bench`: clocks per packet, node by node.
 //!
-//! The graph that `quiver run` uses is driven on this thread by the packet generator; a
-//! null device takes what comes out. Clocks are those of the time stamp counter over whole
-//! windows: all nodes and what lies between them (the residue), less the generator. With
-//! `--cold` the generator cycles through all buffers of the pool, oldest first, and
-//! writes nothing into them.
+//! The packet generator drives the graph that `quiver run` uses, on this thread; a null device discards the output.
+//! Clocks are those of the time stamp counter over whole windows: all nodes and what is between them (the residue),
+//! less the generator. With `--cold` the generator cycles through all buffers of the pool, oldest first, and writes
+//! nothing into them.
 
 mod churn;
 mod memif;
@@ -36,7 +35,7 @@ use wire::{Family, MacAddress, Prefix, Prefix4};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Scenarios, as 'ip4-1' or 'fib4-1m'; those that send packets to up to a thousand routes when none is named.
+    /// Scenarios, such as 'ip4-1' or 'fib4-1m'; default: those that send packets to up to a thousand routes.
     scenarios: Vec<String>,
     /// Packets in a vector.
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -47,37 +46,37 @@ pub struct Options {
     /// Frames of several sizes in turn, as on the Internet: of twelve, seven of 66 bytes, four of 566 and one of 1514.
     #[arg(long, conflicts_with_all = ["size", "cold", "mix"])]
     imix: bool,
-    /// VLAN tags of the frames, in and out: 1 or 2, of sub-interfaces.
+    /// VLAN tags of the frames, which are received and sent by sub-interfaces: 1 or 2.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=2))]
     vlan: u16,
     /// With --vlan: every other frame is of another VLAN, or with 'shapes' untagged.
     #[arg(long, value_enum)]
     mix: Option<Mix>,
-    /// Packets come from 16k buffers in turn, not touched by the generator.
+    /// Packets come from 16k buffers in turn, which the generator does not touch.
     #[arg(long)]
     cold: bool,
     /// Threads, each with its own packets, on the first cores.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     workers: u16,
-    /// Each worker's packets are shared out among all by flow; as many flows as UDP has source ports.
+    /// Distribute each worker's packets among all workers by flow; as many flows as UDP has source ports.
     #[arg(long)]
     handoff: bool,
-    /// The sources of packets are checked ('set urpf ... strict').
+    /// Check the sources of packets ('set urpf ... strict').
     #[arg(long)]
     urpf: bool,
-    /// Of 'memif': frames of many sizes.
+    /// For 'memif': frames of many sizes.
     #[arg(long, conflicts_with = "size")]
     sweep: bool,
-    /// Of 'memif': packets a second, if not both 20 million and the maximum rate.
+    /// For 'memif': packets a second; default: both 20 million and the maximum rate.
     #[arg(long)]
     rate: Option<f64>,
-    /// Of 'memif': another program is measured, which listens as master at DIR/in.sock (id 0) and DIR/out.sock (id 1).
+    /// For 'memif': measure another program, which listens as master at DIR/in.sock (id 0) and DIR/out.sock (id 1).
     #[arg(long, value_name = "DIR")]
     device: Option<String>,
     /// Measuring windows; minimum, median and maximum are printed.
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeat: u16,
-    /// The result as JSON.
+    /// Print the result as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -89,27 +88,27 @@ impl Options {
     }
 }
 
-/// What packets of a vector differ in.
+/// How packets of a vector differ.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Mix {
     Vlans,
     Shapes,
 }
 
-/// On the wire 70, 570 and 1518 bytes with the frame check sequence, which buffers do not hold.
+/// 70, 570 and 1518 bytes on the wire, with the frame check sequence, which buffers do not hold.
 const IMIX: [u16; 12] = [66, 566, 66, 66, 566, 66, 1514, 66, 566, 66, 566, 66];
 
-/// What is measured when nothing is asked for.
+/// The scenarios that are measured by default.
 const USUAL: [&str; 3] = ["dumb", "ip4-1", "ip4-1k"];
 /// Packets of a measuring window, and of the run before the first one.
 const WINDOW: u64 = 4 << 20;
 const WARM_UP: u64 = 1 << 20;
 /// Buffers of the pool: what `--cold` cycles through.
 const BUFFERS: u32 = 16384;
-/// Rounds over all buffers until their TTL has to be renewed.
+/// Rounds over all buffers until the packets' TTL must be restored.
 const COLD_ROUNDS: u64 = 200;
 
-/// Rounds and turns of control before anything is measured.
+/// Rounds, and turns of control, before the measurement.
 const SETTLE: usize = 8;
 const NEXT_HOP: Ipv4Addr = Ipv4Addr::new(100, 64, 2, 2);
 
@@ -159,31 +158,31 @@ struct NodeCost {
 struct Outcome {
     scenario: String,
     vector: u16,
-    /// Bytes of a frame; of several sizes, of the longest.
+    /// Bytes of a frame; with several sizes, of the longest.
     size: u16,
     imix: bool,
     workers: u16,
-    /// VLAN tags of each frame, and in what frames differ.
+    /// VLAN tags of each frame, and how frames differ.
     tags: u16,
     mix: &'static str,
     cold: bool,
     handoff: bool,
-    /// Their sources are checked.
+    /// The sources of packets are checked.
     urpf: bool,
-    /// Of the packets that came in, how many were dropped between workers.
+    /// Share of the received packets that were dropped between workers.
     dropped: f64,
-    /// All nodes and the residue, the generator excluded.
+    /// Of all nodes and the residue, the generator excluded.
     clocks_per_packet: Spread,
-    /// Packets a second in the time that the generator did not take.
+    /// Packets a second, not counting the generator's time.
     mpps: Spread,
-    /// Clocks a packet outside of all nodes, in the median window.
+    /// Clocks per packet outside of all nodes, in the median window.
     residue: f64,
-    /// Clocks a packet that the generator took, in the median window.
+    /// Clocks per packet in the generator, in the median window.
     generator: f64,
     nodes: Vec<NodeCost>,
 }
 
-/// Runs the scenarios and prints what they cost.
+/// Runs the scenarios and prints their cost.
 ///
 /// # Errors
 /// When a scenario is unknown or the router cannot be made.
@@ -324,7 +323,7 @@ impl Bed {
             (Some(other), Family::Ip6) => router.enable_ip6(other)?,
             (None, _) => {}
         }
-        // What was sent is received again when buffers are not written anew.
+        // If buffers are not rewritten, what was sent is received again.
         for (hop, tx) in routes.hops().zip(sinks.iter().cycle()) {
             router.set_neighbour(NeighbourKey::new(*tx, hop), station, true)?;
         }
@@ -357,12 +356,11 @@ impl Bed {
             handoff: options.handoff,
         };
         let mut bed = Bed { lanes: all.into_iter().enumerate().map(lane).collect(), router };
-        // The interfaces announce themselves: those frames shall be gone before packets are
-        // laid out.
+        // The interfaces announce themselves: send those frames before packets are laid out.
         let settle = |lane: &mut Lane| while lane.worker.round() == Progress::Worked {};
         for _ in 0..SETTLE {
             bed.lanes.iter_mut().for_each(settle);
-            // What was replaced while routes were made is in its place when all have begun another round.
+            // What was replaced while routes were made takes effect when all workers have begun another round.
             bed.router.tick();
         }
         bed.router.enable_stream(None, true)?;
@@ -373,7 +371,7 @@ impl Bed {
         Ok(bed)
     }
 
-    /// Runs all lanes at once, each on a core of its own; the windows of each.
+    /// Runs all lanes at the same time, each on its own core; returns the windows of each.
     fn windows(&mut self, options: &Options) -> Vec<Vec<Window>> {
         if let [lane] = &mut self.lanes[..] {
             return vec![lane.windows(options, &mut || {})];
@@ -386,10 +384,10 @@ impl Bed {
                 let mut together = || {
                     start.wait();
                 };
-                // Even when it panics: the others would wait for ever.
+                // Even if it panics: otherwise the others would wait for ever.
                 let end = Finish(finished);
                 let windows = lane.windows(options, &mut together);
-                // Until the last has measured all, the others keep it company.
+                // Keep running until the last lane has finished, so that all measure under the same load.
                 drop(end);
                 while finished.load(Ordering::SeqCst) < count {
                     lane.pass(lane.warm_up(options));
@@ -407,7 +405,7 @@ impl Bed {
             lanes.iter_mut().map(|lane| of(lane.worker.core().ledger())).sum::<u64>()
         };
         let lost = sum(&|ledger| ledger.dropped, &mut self.lanes);
-        // A worker that is kept from running has no room for what others hand it; else nothing is lost.
+        // A preempted worker has no room for handed-over packets; otherwise nothing is lost.
         assert!(lost == 0 || options.handoff, "{scenario}: packets were dropped");
         let dropped = lost as f64 / sum(&|ledger| ledger.received, &mut self.lanes) as f64;
         let mut windows: Vec<Window> = (0..options.repeat.into())
@@ -441,7 +439,7 @@ impl Bed {
     }
 }
 
-/// Counts a lane as finished when it goes.
+/// Counts a lane as finished when dropped.
 struct Finish<'a>(&'a AtomicUsize);
 
 impl Drop for Finish<'_> {
@@ -467,7 +465,7 @@ impl Lane {
         self.nodes.iter().map(|(name, node)| (name.clone(), figures(node))).collect()
     }
 
-    /// Runs until so many packets have come in.
+    /// Runs until this many packets have been received.
     fn pass(&mut self, packets: u64) {
         let until = self.worker.core().ledger().received + packets;
         while self.worker.core().ledger().received < until {
@@ -477,7 +475,7 @@ impl Lane {
         }
     }
 
-    /// Packets that it has had to do with: with hand-off, those that it has sent, whoever received them.
+    /// Packets that it has handled: with hand-off those that it has sent, whichever worker received them.
     fn done(&mut self) -> u64 {
         let ledger = self.worker.core().ledger();
         if self.handoff { ledger.sent } else { ledger.received }
@@ -487,7 +485,7 @@ impl Lane {
     fn packets(&self, options: &Options) -> u64 {
         match self.cold {
             true => WINDOW.min(COLD_ROUNDS * BUFFERS as u64),
-            // Small vectors cost more each: keep windows alike in time.
+            // Small vectors cost more per packet, so fewer packets keep windows alike in time.
             false => WINDOW / (256 / options.vector as u64).clamp(1, 16),
         }
     }
@@ -507,7 +505,7 @@ impl Lane {
     fn window(&mut self, packets: u64) -> Window {
         if self.cold {
             self.renew();
-            // What renewing left in the cache is gone after one turn.
+            // One turn removes from the cache what renewing left there.
             self.pass(BUFFERS as u64);
         }
         let before = self.snapshot();
@@ -549,7 +547,7 @@ struct Window {
 }
 
 impl Window {
-    /// Lanes that ran at once: what a packet cost on average, and the sum of their rates.
+    /// Combines lanes that ran at the same time: the mean cost of a packet, and the sum of their rates.
     fn of_all<'a>(lanes: impl Iterator<Item = &'a Window>) -> Window {
         let lanes: Vec<&Window> = lanes.collect();
         let mean = |of: &dyn Fn(&Window) -> f64| lanes.iter().map(|lane| of(lane)).sum::<f64>() / lanes.len() as f64;
@@ -571,7 +569,7 @@ impl Window {
 /// The VLANs of the sub-interfaces.
 const VLANS: [u16; 2] = [100, 101];
 
-/// One of `tags` tags, the inner one of VLAN 20, that is up.
+/// A sub-interface with `tags` tags, the inner one of VLAN 20, that is up.
 fn sub_interface(
     router: &mut Router,
     parent: InterfaceIndex,
@@ -585,7 +583,7 @@ fn sub_interface(
     Ok(index)
 }
 
-/// Frames of the template, every other one without its tags.
+/// Frames of the template; every other one has no tags.
 fn every_other_untagged(template: &mut Template, options: &Options) -> Vec<Vec<u8>> {
     let frame = |n: usize| {
         let mut bytes = vec![0; options.size.into()];
@@ -598,13 +596,13 @@ fn every_other_untagged(template: &mut Template, options: &Options) -> Vec<Vec<u
     (0..1024).map(frame).collect()
 }
 
-/// The edge from the generator straight to the null device.
+/// The edge from the generator directly to the null device.
 fn dumb_edge(graph: &mut Graph) -> Result<u16, router::Error> {
     let input = graph.find("pg-input")?;
     Ok(graph.connect(input, "null0-tx")?)
 }
 
-/// UDP packets to the station; to one destination, or to some in all routes.
+/// UDP packets to the station; to one destination, or to destinations in all routes.
 fn template(station: MacAddress, routes: &Scenario, options: &Options) -> Template {
     let Options { vlan: tags, mix, .. } = *options;
     let size = u64::from(options.longest());

@@ -1,8 +1,8 @@
 //! Completion in shells: the script that `quiver completion bash` prints, and
 //! `quiver complete`, which the script calls back for the router's own commands.
 //!
-//! The words come from a router when one answers at once, since it knows its interfaces;
-//! else from the grammar, which this program has too.
+//! A router that answers at once provides the words, since it knows its interfaces; else the words come from the
+//! grammar, which this program has, too.
 
 use crate::daemon::grammar;
 use crate::reach::found_socket;
@@ -12,10 +12,10 @@ use control::CliClient;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a router may take: somebody has pressed a key and waits.
+/// Timeout for a router's answer: the operator has pressed a key and waits.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// What completes commands of the router, after the script that clap makes for options.
+/// Completes commands of the router; it follows the script that clap makes for options.
 const COMMANDS_SCRIPT: &str = include_str!("completion.bash");
 
 #[derive(clap::Args)]
@@ -30,7 +30,7 @@ pub struct Options {
 
 /// Prints the script for bash.
 pub fn script(arguments: &clap::Command) -> Result<(), String> {
-    // Without what is hidden from people.
+    // Leave out hidden actions.
     let shown = arguments.get_subcommands().filter(|action| !action.is_hide_set());
     let mut shown = clap::Command::new("quiver").args(arguments.get_arguments()).subcommands(shown);
     let mut script = Vec::new();
@@ -39,7 +39,7 @@ pub fn script(arguments: &clap::Command) -> Result<(), String> {
     crate::say(&script)
 }
 
-/// Prints the words that complete a command, one a line.
+/// Prints the words that complete a command, one on each line.
 pub fn run(options: &Options) -> Result<(), String> {
     let line = options.words.join(" ");
     let socket = options.socket.clone().unwrap_or_else(found_socket);

@@ -1,9 +1,9 @@
 //! The link between sessions and the router. Sessions read lines and write replies on threads of their own. The control
 //! thread, which owns the router, only carries out requests.
 //!
-//! Commands that change the router are carried out one at a time, whole, in the order of their arrival. A command that
-//! takes long is done in pieces ([`router::pace`]). Requests that only look are answered between the pieces, and see
-//! what is done so far; all other requests wait for its end.
+//! Commands that change the router are carried out completely, one at a time, in the order of their arrival. A command
+//! that takes long is done in pieces ([`router::pace`]). Requests that only read are answered between the pieces, and
+//! see the work done so far; all other requests wait until it is finished.
 
 use crate::crash;
 use crate::watchdog::Watchdog;
@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// What a session asks of the control thread.
+/// What a session asks the control thread to do.
 pub enum Request {
-    /// A command, which is parsed already.
+    /// A command, already parsed.
     Run { name: String, args: Args, answer: Sender<Result<Box<dyn Reply>, CommandError>> },
     /// The names of a type, for completion.
     Values { kind: String, answer: Sender<Vec<String>> },
@@ -28,12 +28,12 @@ pub enum Request {
     Look(Look),
 }
 
-/// How replies that are being written ask for the next page of what they list.
+/// How a reply that is being written asks for the next page of its listing.
 pub fn listings(requests: Sender<Request>) -> Listings {
     Listings::by(move |look| requests.send(Request::Look(look)).is_ok())
 }
 
-/// What the threads of sessions hold of the router: with it they parse lines, and ask the control thread to carry them
+/// What session threads hold to reach the router: with it they parse lines, and ask the control thread to carry them
 /// out.
 pub struct ControlClient {
     pub commands: Arc<CommandSet<Router>>,
@@ -91,9 +91,9 @@ impl Executor for ControlClient {
 }
 
 impl Request {
-    /// Whether it leaves the router as it is, so that it can be answered while another request is carried out. The
-    /// command `show running-config` waits: a half-changed configuration is of no use, least of all to an operator who
-    /// saves it.
+    /// Whether it only reads, so that it can be answered while another request is carried out. The command
+    /// `show running-config` waits: a half-changed configuration is of no use, least of all to an operator who saves
+    /// it.
     fn only_looks(&self) -> bool {
         match self {
             Request::Run { name, .. } if name == "show running-config" => false,
@@ -102,7 +102,7 @@ impl Request {
         }
     }
 
-    /// Does what a session asks for. The session may be gone by now.
+    /// Carries out the request of a session. The session may be gone by now.
     fn carry_out(self, router: &mut Router, commands: &CommandSet<Router>, crashes: &Path) {
         match self {
             Request::Run { name, args, answer } => {
@@ -111,20 +111,20 @@ impl Request {
             Request::Values { kind, answer } => {
                 let _ = answer.send(router::values(router, &kind));
             }
-            // A panic has left its report; the listing ends there.
+            // A panic has written its report; the listing ends there.
             Request::Look(look) => drop(catch_unwind(AssertUnwindSafe(|| look(router)))),
         }
     }
 }
 
-/// The control thread's side: requests that are not answered yet, and the watchdog.
+/// The control thread's side: requests that are pending, and the watchdog.
 pub struct Requests {
     incoming: Receiver<Request>,
     commands: Arc<CommandSet<Router>>,
     /// Where crash reports go.
     crashes: PathBuf,
-    /// Requests that change the router and arrived while another was done in pieces, in their order. Each session waits
-    /// for its answer, so there are no more of them than sessions.
+    /// Pending requests that change the router and arrived while another was done in pieces, in order. Each session
+    /// waits for its answer, so there are no more of them than sessions.
     put_off: VecDeque<Request>,
     watchdog: Option<Watchdog>,
 }
@@ -149,7 +149,7 @@ impl SharedRequests {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has requests that only look answered while another request takes long.
+    /// Answers requests that only read while another request takes long.
     pub fn serve_between_pieces(&self, router: &mut Router) {
         let requests = self.clone();
         router.pace.set_between(move |router| requests.lock().look(router));
@@ -163,12 +163,12 @@ impl SharedRequests {
         Some(watchdog.due())
     }
 
-    /// The channel where requests arrive, to wait for one.
+    /// The channel by which requests arrive, to wait for one.
     pub fn incoming(&self) -> Receiver<Request> {
         self.lock().incoming.clone()
     }
 
-    /// Takes the first request that was put off, if there is one.
+    /// Takes the first pending request, if there is one.
     pub fn put_off(&self) -> Option<Request> {
         self.lock().put_off.pop_front()
     }
@@ -191,12 +191,12 @@ impl SharedRequests {
 }
 
 impl Requests {
-    /// Between two pieces: lets the watchdog see that the thread lives, and answers requests that only look.
+    /// Called between two pieces: shows the watchdog that the thread lives, and answers requests that only read.
     fn look(&mut self, router: &mut Router) {
         if let Some(watchdog) = &mut self.watchdog {
             watchdog.tick(&router.graph, Instant::now());
         }
-        // Only as many as there are now: a session that asks again at once must not hold up the work for ever.
+        // Only as many as there are now: a session that asks again at once must not delay the work for ever.
         for _ in 0..self.incoming.len() {
             let Ok(request) = self.incoming.try_recv() else { return };
             match request.only_looks() {

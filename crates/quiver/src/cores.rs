@@ -3,7 +3,7 @@
 use control::startup::{Cpu, SchedulerPolicy};
 use graph::schedule::{self, Policy};
 
-/// The core of each worker, as the section `cpu` says; none: wherever the system puts it.
+/// The core of each worker, by the section `cpu`; none: the system chooses.
 pub fn of_workers(cpu: &Cpu, workers: usize) -> Vec<Option<u32>> {
     let cores = plan(cpu, &schedule::available_cores(), workers);
     let without = cores.iter().filter(|core| core.is_none()).count();
@@ -13,8 +13,8 @@ pub fn of_workers(cpu: &Cpu, workers: usize) -> Vec<Option<u32>> {
     cores
 }
 
-/// Those of the list; else, when their number was given, the first that are available, after those to
-/// be skipped, and without that of the main thread.
+/// The cores of the list, if one was given. If a number was given: the first available cores after those to be skipped,
+/// without the core of the main thread.
 fn plan(cpu: &Cpu, available: &[u32], workers: usize) -> Vec<Option<u32>> {
     let mut cores: Vec<Option<u32>> = if !cpu.corelist_workers.is_empty() {
         cpu.corelist_workers.iter().copied().map(Some).collect()
@@ -28,7 +28,7 @@ fn plan(cpu: &Cpu, available: &[u32], workers: usize) -> Vec<Option<u32>> {
     cores
 }
 
-/// Keeps the calling thread on a core, when one is given.
+/// Pins the calling thread to a core, if one is given.
 pub fn pin(what: &str, core: Option<u32>) {
     let Some(core) = core else { return };
     if let Err(error) = schedule::pin(core) {
@@ -36,7 +36,7 @@ pub fn pin(what: &str, core: Option<u32>) {
     }
 }
 
-/// Has the calling worker scheduled as the section `cpu` says.
+/// Sets the scheduling policy of the calling worker, by the section `cpu`.
 pub fn schedule(what: &str, cpu: &Cpu) {
     let Some(chosen) = cpu.scheduler_policy else { return };
     // The configuration has checked its range.
@@ -55,8 +55,8 @@ pub fn schedule(what: &str, cpu: &Cpu) {
     }
 }
 
-/// Linux takes the processor from real-time threads that never sleep: for 50 ms each second, unless it is told not
-/// to (sched(7)). That is a worker that polls, or is busy.
+/// By default, Linux stops real-time threads that never sleep for 50 ms each second (sched(7)). That affects a worker
+/// that polls, or is busy.
 fn warn_of_throttling(what: &str) {
     let read =
         |name: &str| std::fs::read_to_string(format!("/proc/sys/kernel/sched_rt_{name}_us")).ok()?.trim().parse().ok();

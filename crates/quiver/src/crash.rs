@@ -1,8 +1,8 @@
-//! Crash reports: what a defect leaves behind for whoever has to find it.
+//! Crash reports: the information that a defect leaves for the developer who must find it.
 //!
-//! A panic in any thread writes `quiver-crash-TIME-PID-N.txt` into a directory: what ran, where
-//! it broke, the stack. What else is known of it (the command, a worker's last rounds) is
-//! added by [`report`]. At most [`MAXIMUM_REPORTS`] are kept; the oldest go.
+//! A panic in any thread writes `quiver-crash-TIME-PID-N.txt` into a directory: what ran, where it panicked, the stack.
+//! [`report`] adds what else is known (the command, a worker's last rounds). At most [`MAXIMUM_REPORTS`] are kept; the
+//! oldest are removed.
 
 use crate::log_sink;
 use router::logging::Timestamp;
@@ -21,7 +21,7 @@ use std::time::{Instant, SystemTime};
 
 /// Reports kept in a directory.
 const MAXIMUM_REPORTS: usize = 16;
-/// Bytes of a report: a stack that has no end must not fill the disk.
+/// Most bytes of a report: an endless stack must not fill the disk.
 const MAXIMUM_SIZE: usize = 256 << 10;
 /// Reports hold addresses of memory and of networks.
 const FILE_MODE: u32 = 0o640;
@@ -35,7 +35,7 @@ thread_local! {
     static WRITTEN: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
 }
 
-/// What a report says of the process.
+/// What a report says about the process.
 #[derive(Clone)]
 pub struct Process {
     pub started: Instant,
@@ -43,10 +43,10 @@ pub struct Process {
     pub config: Option<PathBuf>,
 }
 
-/// Where reports are written to, for the one who cannot be told.
+/// Where reports are written, for [`report_no_memory`], whose caller knows no directory.
 static PLACE: OnceLock<(PathBuf, Process)> = OnceLock::new();
 
-/// Has every panic write a report into `directory`, and the log name it.
+/// Makes every panic write a report into `directory`, and the log name it.
 pub fn install(directory: PathBuf, process: Process) {
     PLACE.get_or_init(|| (directory.clone(), process.clone()));
     std::panic::set_hook(Box::new(move |panic| {
@@ -65,8 +65,7 @@ pub fn install(directory: PathBuf, process: Process) {
     }));
 }
 
-/// Writes what is known of a crash: into the report of this thread's panic if there is one,
-/// else into one of its own.
+/// Writes what is known of a crash: into the report of this thread's panic if there is one, else into a new report.
 ///
 /// # Errors
 /// When the directory cannot be written to.
@@ -81,16 +80,16 @@ pub fn report(directory: &Path, what: &dyn Display) -> io::Result<PathBuf> {
     }
 }
 
-/// Writes a report of a process that is at its end, as it found no room for so many bytes.
+/// Writes the report of a process that must exit because an allocation of this many bytes failed.
 pub fn report_no_memory(bytes: usize) {
     let Some((directory, process)) = PLACE.get() else { return };
-    // Nobody is left to be told when that fails.
+    // The process exits anyway: a failure cannot be reported.
     let _ = write_no_memory(bytes, directory, process);
 }
 
 fn write_no_memory(bytes: usize, directory: &Path, process: &Process) -> io::Result<()> {
     let path = write(directory, &head(&format_args!("no memory: {bytes} bytes were wanted"), process))?;
-    // For this there may be too little.
+    // There may not be enough memory for this.
     let stack = Backtrace::force_capture().to_string();
     OpenOptions::new().append(true).open(&path)?.write_all(bounded(&stack).as_bytes())
 }
@@ -99,7 +98,7 @@ fn describe(panic: &PanicHookInfo<'_>, process: &Process) -> String {
     format!("{}{}", head(&format_args!("panic: {panic}"), process), Backtrace::force_capture())
 }
 
-/// All of a report but the stack.
+/// A report without its stack.
 fn head(what: &dyn Display, process: &Process) -> String {
     let config = process.config.as_ref().map_or("none (defaults)".into(), |file| file.display().to_string());
     let uptime = process.started.elapsed().as_secs();
@@ -111,7 +110,7 @@ fn thread_name() -> String {
     thread::current().name().unwrap_or("unnamed").to_string()
 }
 
-/// What every report begins with.
+/// The header of every report.
 struct Surroundings;
 
 impl Display for Surroundings {
@@ -140,7 +139,7 @@ fn write(directory: &Path, text: &str) -> io::Result<PathBuf> {
     let time = Timestamp::from(SystemTime::now()).compact();
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let path = directory.join(format!("{PREFIX}{time}-{}-{number}.txt", std::process::id()));
-    // Never through a link that somebody left there.
+    // Never through a link that another user left there.
     let mut file = OpenOptions::new().create_new(true).write(true).mode(FILE_MODE).open(&path)?;
     file.write_all(bounded(text).as_bytes())?;
     Ok(path)
@@ -192,7 +191,7 @@ mod tests {
             .join()
             .unwrap();
         let _ = std::panic::take_hook();
-        // Another test that fails meanwhile leaves a report, too: what counts is this thread's.
+        // Another failing test may leave a report meanwhile: only this thread's counts.
         let of_thread = |path: &&PathBuf| fs::read_to_string(path).unwrap().contains("thread: quiver_wk_7");
         let written = reports(&directory);
         assert_eq!(written.iter().filter(of_thread).collect::<Vec<_>>(), [&path]);

@@ -1,8 +1,7 @@
 //! `quiver run`: threads and sockets.
 //!
-//! The main thread is the control thread: it owns the [`Router`] and serves, one at a
-//! time, commands, what workers report, and what is due. Each worker has a thread of its
-//! own that never waits for it.
+//! The main thread is the control thread: it owns the [`Router`] and handles, one at a time, commands, reports of
+//! workers, and timers. Each worker has its own thread, which never waits for the control thread.
 
 use command::{CommandLine, CommandSet, Files, Format, complete_lines};
 use control::startup::{LogLevel, PageSize, StartupConfig};
@@ -25,17 +24,17 @@ use crate::surroundings::{self, PidFile};
 use crate::watchdog::Watchdog;
 use crate::{cores, crash, log_sink, notify, show_config, signals};
 
-/// Where VPP's own `vppctl` looks.
+/// Where VPP's own `vppctl` connects.
 const VPP_SOCKET: &str = "/run/vpp/cli.sock";
-/// Longest file that is looked at for being a script, in bytes.
+/// Longest file that is checked for being a script, in bytes.
 const LONGEST_SCRIPT: u64 = 64 << 20;
-/// How long the background process may take until it answers.
+/// Timeout for the background process to answer.
 const START_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs the router until a signal ends it.
 ///
 /// # Errors
-/// Why it could not start, in words.
+/// Why it could not start, as text.
 pub fn run(config: Option<&Path>, foreground: bool) -> Result<(), String> {
     let (config, config_file) = match config {
         Some(file) => (StartupConfig::load(file).map_err(|error| error.to_string())?, Some(file)),
@@ -51,7 +50,7 @@ pub fn run(config: Option<&Path>, foreground: bool) -> Result<(), String> {
     if config.unix.log.is_some() && std::io::stderr().is_terminal() {
         say(&foreseen(&config));
     }
-    // Who has no standard error to look at has the log.
+    // Without a visible standard error, the operator has only the log.
     serve(&config, config_file).inspect_err(|error| {
         if config.unix.log.is_some() {
             log::error!("the router does not start: {error}");
@@ -59,7 +58,7 @@ pub fn run(config: Option<&Path>, foreground: bool) -> Result<(), String> {
     })
 }
 
-/// Starts a process of its own and waits until it answers.
+/// Starts a background process and waits until it answers.
 fn run_in_background(file: &Path, config: &StartupConfig) -> Result<(), String> {
     let socket = config.unix.cli_listen.display();
     if CliClient::connect(&config.unix.cli_listen, Format::Text).is_ok() {
@@ -68,7 +67,7 @@ fn run_in_background(file: &Path, config: &StartupConfig) -> Result<(), String> 
     if config.unix.log.is_none() {
         eprintln!("quiver: nothing of the log is kept in the background: set 'unix {{ log FILE }}'");
     }
-    // Whoever starts it is told here: the process that runs has a log at most.
+    // Warn here, where the operator sees it: the background process has only its log.
     say(&foreseen(config));
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut child = std::process::Command::new(program)
@@ -76,9 +75,10 @@ fn run_in_background(file: &Path, config: &StartupConfig) -> Result<(), String> 
         .arg(file)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        // Read until it runs, then closed: whoever waits for our output need not wait for it.
+        // Read it until the process runs, then close it, so that a caller that waits for our output need not wait for
+        // the process.
         .stderr(Stdio::piped())
-        // What is typed at the terminal, such as ^C, is not meant for it.
+        // Keys typed at this terminal, such as ^C, are not meant for the process.
         .process_group(0)
         .spawn()
         .map_err(|error| format!("cannot start in the background: {error}"))?;
@@ -100,13 +100,13 @@ fn run_in_background(file: &Path, config: &StartupConfig) -> Result<(), String> 
     Err(format!("the router does not answer on {socket}"))
 }
 
-/// Whether the pidfile, if one is wanted, names the process: whoever started it may read it at once.
+/// Whether the pidfile, if one is configured, names the process: the caller may read it right after.
 fn has_pid_file(config: &StartupConfig, process: u32) -> bool {
     let names = |file: &PathBuf| std::fs::read_to_string(file).is_ok_and(|text| text.trim() == process.to_string());
     config.unix.pidfile.as_ref().is_none_or(names)
 }
 
-/// Sets the router's log as the configuration says, and starts to write it.
+/// Configures the router's log, and starts to write it.
 fn start_log(logging: &Arc<Logging>, config: &StartupConfig) -> Result<(), String> {
     let chosen = &config.logging;
     logging.set_default_level(level(chosen.default_log_level));
@@ -131,7 +131,7 @@ fn start_log(logging: &Arc<Logging>, config: &StartupConfig) -> Result<(), Strin
     Ok(())
 }
 
-/// What of the configuration has no effect, or another one, as far as it shows before the router is there.
+/// Configuration that has no effect, or a different one, as far as that is known before the router is made.
 fn foreseen(config: &StartupConfig) -> Vec<String> {
     let mut warnings = config.warnings.clone();
     if config.buffers.default_data_size as usize != graph::buffer::DATA_SIZE {
@@ -169,7 +169,7 @@ fn all_commands(config: &StartupConfig, file: Option<&Path>) -> CommandSet<Route
     commands
 }
 
-/// The same without a router, for what is made of the grammar.
+/// The same without a router, for documents made from the grammar.
 pub fn grammar() -> CommandSet<Router> {
     all_commands(&StartupConfig::default(), None)
 }
@@ -267,7 +267,7 @@ fn start_worker(
     crashes: &Path,
 ) -> Result<thread::JoinHandle<()>, String> {
     let mut worker = router.graph.worker(number).map_err(|error| error.to_string())?;
-    // What the worker did last, into the report that its panic has written.
+    // Add what the worker did last to the report of its panic.
     let reports = crashes.to_path_buf();
     worker.on_panic(Box::new(move |panic| {
         if let Err(error) = crash::report(&reports, panic) {
@@ -294,7 +294,7 @@ fn manners(config: &StartupConfig, restored: &Restored) -> SessionDefaults {
         banner += &format!("{complaint} at start: 'show logging' names them.\n");
     }
     let usual = SessionDefaults::default();
-    // The end of the session on standard input would be the router's.
+    // The idle timeout of a session on standard input would end the router.
     let idle_timeout = match unix.cli_idle_timeout {
         _ if unix.interactive => None,
         Some(0) => None,
@@ -312,7 +312,7 @@ fn manners(config: &StartupConfig, restored: &Restored) -> SessionDefaults {
     }
 }
 
-/// Names what the configuration asks for and this version does otherwise.
+/// Warns of configuration that this version treats differently.
 fn warn_of_limits(config: &StartupConfig, router: &Router) {
     let buffers = &config.buffers;
     let asked_for_huge = matches!(buffers.page_size, PageSize::Size2M | PageSize::Size1G);
@@ -323,16 +323,16 @@ fn warn_of_limits(config: &StartupConfig, router: &Router) {
     }
 }
 
-/// What commands may reach of the file system.
+/// Which files commands may reach.
 fn files(config: &StartupConfig) -> Result<Files, String> {
     let Some(root) = &config.unix.cli_file_root else { return Ok(Files::anywhere()) };
     Files::beneath(root).map_err(|error| format!("unix: cli-file-root {}: {error}", root.display()))
 }
 
 /// Whether a `startup-config` file is a script in VPP's style: one that runs other scripts, or ends early. VPP treats
-/// `startup-config` as it does `exec`. `save` could not write such a file again.
+/// `startup-config` like `exec`, but `save` could not write such a file again.
 fn is_script(commands: &CommandSet<Router>, file: &Path) -> bool {
-    // What is wrong with the file is told by who restores it.
+    // The code that restores the file reports what is wrong with it.
     let Ok(text) = Files::anywhere().read_text(file, LONGEST_SCRIPT) else { return false };
     let Ok(lines) = complete_lines(&text) else { return false };
     let steers = |line: &&CommandLine| {
@@ -349,17 +349,17 @@ fn is_script(commands: &CommandSet<Router>, file: &Path) -> bool {
     true
 }
 
-/// What became of the saved configuration.
+/// The result of restoring the saved configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Restored {
     /// There is none.
     Nothing,
     Whole,
-    /// Not all of it could be; what there is to say about it.
+    /// Only part of it could be restored, for this reason.
     InPart(String),
 }
 
-/// Carries out the saved configuration, when there is one.
+/// Applies the saved configuration, if there is one.
 fn restore(router: &mut Router) -> Restored {
     let Some(file) = router.config.startup.clone() else { return Restored::Nothing };
     let file = file.display();
@@ -381,9 +381,9 @@ fn restore(router: &mut Router) -> Restored {
     }
 }
 
-/// Runs the startup commands as an operator's would, through the control thread, unless a
-/// saved configuration stands in their place; a `startup-config` that is a `script` is run before
-/// all others. Then the router is what it was asked to be, and the service manager is told.
+/// Runs the startup commands as if an operator had typed them, through the control thread, unless a saved configuration
+/// replaces them. A `startup-config` that is a `script` is run before all others. Then the router is configured, and
+/// the service manager is notified.
 fn start_up(config: &StartupConfig, script: Option<&Path>, desk: Arc<dyn Executor>, restored: Restored) {
     let mut status = format!("commands on {}", config.unix.cli_listen.display());
     if let Restored::InPart(complaint) = &restored {
@@ -395,7 +395,7 @@ fn start_up(config: &StartupConfig, script: Option<&Path>, desk: Arc<dyn Executo
         return notify::ready(&status);
     }
     let thread = thread::Builder::new().name("quiver_start".into());
-    // Nobody reads what they print.
+    // The output of startup commands is discarded.
     let run = move || match exec::run_file(&*desk, &Files::anywhere(), &file, &mut |_| Ok(())) {
         Ok(()) => {
             log::info!("startup commands of {} done", file.display());
@@ -403,7 +403,7 @@ fn start_up(config: &StartupConfig, script: Option<&Path>, desk: Arc<dyn Executo
         }
         Err(error) => {
             log::error!("startup commands: {error}");
-            // It runs all the same, for somebody to put it right.
+            // It runs all the same, so that the operator can correct it.
             notify::ready(&format!("{status}; startup commands: {error}"));
         }
     };
@@ -413,15 +413,15 @@ fn start_up(config: &StartupConfig, script: Option<&Path>, desk: Arc<dyn Executo
     }
 }
 
-/// A session on standard input, in a process of its own (a terminal's modes and signals are
-/// a program's); its end is the router's.
+/// Runs a session on standard input, in a process of its own (terminal modes and signals belong to a process); its end
+/// ends the router.
 fn converse(socket: &Path, stop: Sender<String>) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut session = std::process::Command::new(program);
     let mut session = session.args(["cli", "--socket"]).arg(socket).spawn().map_err(|error| error.to_string())?;
     let wait = move || {
         let _ = session.wait();
-        // Nobody listens when it stops already.
+        // While the router stops, nothing receives this.
         let _ = stop.try_send("end of the session on standard input".into());
     };
     thread::Builder::new().spawn(wait).map(drop).map_err(|error| format!("session on standard input: {error}"))
@@ -433,14 +433,14 @@ fn open_sockets(
     desk: &Arc<dyn Executor>,
 ) -> Result<Vec<CliServer>, String> {
     let open = |path: &Path| {
-        // What is wrong with a socket names it.
+        // An error names its socket.
         let mut server = CliServer::bind(path).map_err(|error| format!("CLI socket: {error}"))?;
         surroundings::give(path, group, config.unix.cli_socket_mode)?;
         server.serve(desk.clone()).map_err(|error| format!("CLI socket {}: {error}", path.display()))?;
         Ok::<CliServer, String>(server)
     };
     let mut servers = vec![open(&config.unix.cli_listen)?];
-    // The one that is open may be that by another name: `/var/run` is `/run`.
+    // The open socket may be the same under another name: `/var/run` is `/run`.
     let place = |path: &Path| path.canonicalize().ok();
     let is_open = place(&config.unix.cli_listen).is_some_and(|own| place(Path::new(VPP_SOCKET)) == Some(own));
     if !is_open {
@@ -455,7 +455,7 @@ fn open_sockets(
     Ok(servers)
 }
 
-/// Serves until somebody stops it; says who.
+/// Serves until the router is stopped; returns what stopped it.
 fn control_loop(router: &mut Router, requests: &SharedRequests, stopped: &Receiver<String>) -> String {
     let (events, incoming) = (router.events().clone(), requests.incoming());
     loop {

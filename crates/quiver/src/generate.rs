@@ -1,6 +1,5 @@
-//! Documents that are made of the code: of the grammars, the router's and that of this
-//! program's arguments (`docs/guide/cli.md`, the manual page); of the nodes' errors
-//! (`docs/guide/errors.md`).
+//! Documents generated from code: from the grammars of the router and of this program's arguments (`docs/guide/cli.md`,
+//! the manual page), and from the nodes' errors (`docs/guide/errors.md`).
 
 use crate::daemon::grammar;
 use clap_mangen::Man;
@@ -45,8 +44,7 @@ pub fn run(document: Document, arguments: &clap::Command) -> Result<(), String> 
     crate::say(&text)
 }
 
-/// The manual page: what clap tells of the program, the options of each action, and the
-/// router's commands.
+/// The manual page: what clap writes about the program, the options of each action, and the router's commands.
 fn manual(arguments: &clap::Command) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     let whole = Man::new(arguments.clone());
@@ -60,7 +58,7 @@ fn manual(arguments: &clap::Command) -> io::Result<Vec<u8>> {
         of_action.render_description_section(&mut part)?;
         of_action.render_synopsis_section(&mut part)?;
         of_action.render_options_section(&mut part)?;
-        // Its sections are parts of one of ours, and the page has begun.
+        // Its sections become parts of one of ours, and the page has begun already.
         let part = String::from_utf8_lossy(&part).replace(".SH ", ".SS ");
         let begins_page = |line: &&str| line.starts_with(".ie ") || line.starts_with(".el ");
         let part: Vec<&str> = part.lines().filter(|line| !begins_page(line)).collect();
@@ -122,7 +120,7 @@ mod tests {
             .collect()
     }
 
-    /// Blocks of code of a page: the word behind the fence, and the text.
+    /// Code blocks of a page: the word after the fence, and the text.
     fn blocks(text: &str) -> Vec<(&str, String)> {
         let mut found: Vec<(&str, String)> = Vec::new();
         let mut is_inside = false;
@@ -144,7 +142,7 @@ mod tests {
         found
     }
 
-    /// Commands in the documents: what is typed at a prompt, and what the page for Linux users puts beside Linux's
+    /// Commands in the documents: what is typed at a prompt, and what the page for Linux users lists beside Linux's
     /// commands. Each with its page and the line that follows it.
     fn commands_at_prompts() -> Vec<(String, String, String)> {
         let mut found = Vec::new();
@@ -172,11 +170,11 @@ mod tests {
         assert!(commands.len() > 100, "{} commands are too few: were the prompts changed?", commands.len());
         let faults: Vec<String> = commands
             .iter()
-            // Options of the client, and half a line with '?' behind it.
+            // Leave out options of the client, and half a line followed by '?'.
             .filter(|(_, line, _)| !line.starts_with('-') && !line.ends_with('?'))
             .filter_map(|(page, line, next)| {
                 let error = grammar.parse(line).err()?.to_string();
-                // A page may show a mistake: the error follows.
+                // A page may show a mistake, if its error message follows.
                 (error.lines().next() != Some(next)).then(|| format!("{page}: {line}: {error}"))
             })
             .collect();
@@ -207,7 +205,7 @@ mod tests {
         assert!(faults.is_empty(), "{}", faults.join("\n"));
     }
 
-    /// What is typed into a shell: calls of the program. What follows them there (pipes, files, remarks) is left out.
+    /// Calls of the program that are typed into a shell. What follows them (pipes, files, comments) is left out.
     fn calls() -> Vec<(String, Vec<String>)> {
         let mut found = Vec::new();
         for (page, text) in pages() {

@@ -1,13 +1,14 @@
 //! From the `log` facade to the router's log, and from there to a file, standard error or the
 //! journal.
 //!
-//! What is kept and what is written is the router's to say ([`Logging`]); this writes lines:
+//! [`Logging`], the router's log, decides what is kept and what is written; this writes lines:
 //!
 //! - to a file and to standard error: `2026-11-20T13:05:01.123Z notice arp: text`,
 //! - to a terminal the same with the level in colour, unless `NO_COLOR` is set (no-color.org),
 //! - to the journal `<5>arp: text` (sd-daemon(3)): it knows the time and reads the priority.
 //!
-//! A thread of its own writes them ([`crate::log_writer`]): nobody who logs waits for a disk, a pipe or the journal.
+//! A thread of its own writes them ([`crate::log_writer`]): a thread that logs never waits for a disk, a pipe or the
+//! journal.
 
 use crate::log_writer::{LogWriter, Target, say};
 use log::{Log, Metadata, Record};
@@ -19,22 +20,22 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// How long the end of the process waits for lines that are not written yet.
+/// How long the process waits at its end for lines that are not written yet.
 pub const LAST_LINES: Duration = Duration::from_secs(1);
 
 static SINK: OnceLock<Sink> = OnceLock::new();
 
 thread_local! {
-    /// Whether this thread is writing an entry: a panic in that is not logged, for the locks
-    /// are taken.
+    /// Whether this thread is writing an entry. A panic during that is not logged, because the thread holds the locks
+    /// already.
     static BUSY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// While it lives, this thread writes an entry.
+/// While this exists, its thread is writing an entry.
 struct Busy;
 
 impl Busy {
-    /// `None` when it does already.
+    /// `None` when the thread is writing an entry already.
     fn begin() -> Option<Busy> {
         (!BUSY.replace(true)).then_some(Busy)
     }
@@ -46,7 +47,7 @@ impl Drop for Busy {
     }
 }
 
-/// How a line looks where it goes.
+/// The format of a line, by its destination.
 #[derive(Clone, Copy)]
 enum Form {
     Plain,
@@ -95,18 +96,18 @@ pub fn install(logging: Arc<Logging>, file: Option<&Path>) -> Result<(), String>
         return Err("the log is installed already".into());
     }
     log::set_logger(SINK.get().expect("set above")).map_err(|error| error.to_string())?;
-    // What is kept of each class is decided here, not at compile time or by the facade.
+    // The log decides what to keep of each class, not the compiler or the facade.
     log::set_max_level(log::LevelFilter::Trace);
     Ok(())
 }
 
-/// Keeps a message; gives the lines that are to be written of it.
+/// Keeps a message; returns the lines of it that must be written.
 fn lines(logging: &Logging, form: Form, class: &str, level: Level, text: &str) -> Vec<String> {
     let entries = logging.record(class, level, text).into_iter();
     entries.filter(|entry| logging.writes(class, entry.level)).map(|entry| form.line(&entry)).collect()
 }
 
-/// Opens the log file anew, after somebody has moved the old one away.
+/// Opens the log file anew, after an operator or logrotate has moved the old one away.
 pub fn reopen() {
     let Some(sink) = SINK.get() else { return };
     let Some(path) = &sink.path else { return log::info!("SIGHUP: there is no log file to open anew") };
@@ -119,7 +120,7 @@ pub fn reopen() {
     }
 }
 
-/// Says something on standard error, wherever lines go; it is not waited for.
+/// Writes a message to standard error, wherever lines go, without waiting for it.
 pub fn complain(text: String) {
     match SINK.get() {
         Some(sink) => sink.writer.complain(text),
@@ -127,7 +128,7 @@ pub fn complain(text: String) {
     }
 }
 
-/// Waits for the last lines when it is dropped, at whatever end.
+/// When dropped, waits for the last lines, however the process ends.
 pub struct LastLines;
 
 impl Drop for LastLines {
@@ -136,14 +137,14 @@ impl Drop for LastLines {
     }
 }
 
-/// Whether standard error is the journal's: systemd says which file that is.
+/// Whether standard error is the journal: systemd sets which file that is.
 fn is_journal() -> bool {
     let stream = std::env::var("JOURNAL_STREAM").ok();
     let identity = fstat(io::stderr()).map(|status| (status.st_dev, status.st_ino));
     stream.zip(identity.ok()).is_some_and(|(stream, identity)| names(&stream, identity))
 }
 
-/// Whether `DEVICE:INODE` is this file.
+/// Whether `DEVICE:INODE` names this file.
 fn names(stream: &str, (device, inode): (u64, u64)) -> bool {
     let parsed = stream.split_once(':').and_then(|(a, b)| Some((a.parse::<u64>().ok()?, b.parse::<u64>().ok()?)));
     parsed == Some((device, inode))

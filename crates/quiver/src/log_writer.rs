@@ -1,9 +1,9 @@
-//! The thread that writes the log. Whoever logs leaves a line with it and goes on, however long standard error, a pipe
-//! or the journal takes.
+//! The thread that writes the log. A thread that logs queues a line and goes on, however long standard error, a pipe or
+//! the journal takes.
 //!
-//! Lines wait in a queue of so many bytes. When it is full, lines are dropped and counted, until half of it is free
-//! again; then the log itself says how many are missing. A file that is no regular file is opened and written without
-//! waiting for who reads it. At the end, [`LogWriter::flush`] waits for at most a moment.
+//! Lines wait in a queue of limited bytes. When it is full, lines are dropped and counted, until half of it is free
+//! again; then the log itself reports how many are missing. A file that is not a regular file is opened and written
+//! without waiting for its reader. At the end, [`LogWriter::flush`] waits for a moment at most.
 
 use router::logging::Writing;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -19,18 +19,18 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Mode of a log file that we create: it may tell addresses.
+/// Mode of a log file that we create: it may contain addresses.
 const FILE_MODE: u32 = 0o640;
-/// Bytes that wait at most: some thousand lines.
+/// Most bytes that wait: some thousand lines.
 const CAPACITY: usize = 1 << 20;
 /// What a line costs besides its text.
 const LINE_COST: usize = 64;
-/// How long a file that takes nothing is waited for until we look whether another one is there.
+/// How long to wait for a file that accepts nothing before checking whether another file replaces it.
 const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// A pipe that has room takes so much without waiting (PIPE_BUF, pipe(7)).
+/// A pipe that has room accepts this many bytes without blocking (PIPE_BUF, pipe(7)).
 const AT_ONCE: usize = 4096;
 
-/// Makes the line that says how many were not written; empty when nobody wants to know.
+/// Makes the line that reports how many were not written; empty when the log does not keep such lines.
 type Tell = Box<dyn Fn(u64) -> String + Send>;
 
 /// Where lines go.
@@ -40,11 +40,11 @@ pub enum Target {
 }
 
 impl Target {
-    /// Opens a log file, and makes its directory if need be. A pipe that nobody reads is refused, for its opening
-    /// would wait for a reader.
+    /// Opens a log file, and makes its directory if needed. A pipe without a reader is refused, because opening it
+    /// would wait for one.
     ///
     /// # Errors
-    /// What is wrong, naming the file.
+    /// What is wrong, with the name of the file.
     pub fn open(path: &Path) -> Result<Target, String> {
         let about = |error: String| format!("log {}: {error}", path.display());
         if let Some(directory) = path.parent() {
@@ -67,42 +67,42 @@ impl Target {
 
 enum Item {
     Line(String),
-    /// So many lines are missing here.
+    /// This many lines are missing here.
     Lost(u64),
-    /// Words for standard error, wherever lines go.
+    /// A message for standard error, wherever lines go.
     Complaint(String),
-    /// From here on lines go to another file.
+    /// From here on, lines go to another file.
     Target(Target),
 }
 
 #[derive(Default)]
 struct State {
     queue: VecDeque<Item>,
-    /// What the items of the queue cost.
+    /// The cost of the items in the queue.
     bytes: usize,
-    /// The queue was full, and is not half empty yet.
+    /// The queue was full, and half of it is not free yet.
     full: bool,
-    /// The writer has an item in hand.
+    /// The writer is writing an item.
     busy: bool,
     /// The last line could not be written.
     failing: bool,
-    /// Lines that are missing and were not told of.
+    /// Missing lines that were not reported yet.
     lost: u64,
-    /// Other files that wait in the queue.
+    /// Changes of the file that wait in the queue.
     targets: usize,
 }
 
 struct Shared {
     state: Mutex<State>,
-    /// There is something to write.
+    /// Notified when there is something to write.
     filled: Condvar,
-    /// There is nothing to write any more.
+    /// Notified when everything is written.
     idle: Condvar,
     capacity: usize,
     writing: Arc<Writing>,
 }
 
-/// The way to the thread that writes.
+/// Queues lines for the thread that writes.
 #[derive(Clone)]
 pub struct LogWriter(Arc<Shared>);
 
@@ -110,7 +110,7 @@ impl LogWriter {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When there can be no thread.
+    /// When the system refuses a thread.
     pub fn start(target: Target, writing: Arc<Writing>, tell: Tell) -> io::Result<LogWriter> {
         LogWriter::with_capacity(CAPACITY, target, writing, tell)
     }
@@ -124,22 +124,22 @@ impl LogWriter {
         Ok(writer)
     }
 
-    /// Leaves a line, which ends with a newline. It is dropped and counted when too many wait.
+    /// Queues a line, which ends with a newline. It is dropped and counted when too many wait.
     pub fn line(&self, text: String) {
         self.0.push(Item::Line(text));
     }
 
-    /// Leaves words for standard error.
+    /// Queues a message for standard error.
     pub fn complain(&self, text: String) {
         self.0.push(Item::Complaint(text));
     }
 
-    /// Has the lines from now on go to another file.
+    /// Writes the following lines to another file.
     pub fn retarget(&self, target: Target) {
         self.0.push(Item::Target(target));
     }
 
-    /// Waits until all is written, at most so long.
+    /// Waits until everything is written, for at most this long.
     pub fn flush(&self, patience: Duration) {
         let state = self.0.state();
         let waits = |state: &mut State| state.busy || !state.queue.is_empty();
@@ -158,7 +158,7 @@ impl Item {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        // It is whole at every moment: nothing that holds it can panic half way.
+        // Always consistent: nothing that holds the lock can panic half way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -166,7 +166,7 @@ impl Shared {
         let mut state = self.state();
         state.full &= state.bytes > self.capacity / 2;
         if let Item::Target(_) = item {
-            // Nobody needs the one before it: at most one waits, however often it is asked for.
+            // An earlier change of the file is obsolete: at most one waits, however often the file is changed.
             let before = state.queue.iter().position(|item| matches!(item, Item::Target(_)));
             if let Some(before) = before {
                 state.queue.remove(before);
@@ -191,7 +191,7 @@ impl Shared {
         self.filled.notify_one();
     }
 
-    /// The next item, when there is one.
+    /// Waits for the next item.
     fn next(&self) -> Item {
         let mut state = self.state();
         state.busy = false;
@@ -202,7 +202,7 @@ impl Shared {
                 self.publish(&state);
                 return item;
             }
-            // What is missing is told even if nobody logs any more, though not again and again into a full disk.
+            // Report missing lines even if nothing more is logged, but not repeatedly to a full disk.
             if state.lost > 0 && !state.failing {
                 state.busy = true;
                 return Item::Lost(std::mem::take(&mut state.lost));
@@ -217,7 +217,7 @@ impl Shared {
         self.writing.set(state.queue.len() as u64 + u64::from(state.busy), state.lost);
     }
 
-    /// Another file waits: the one that takes nothing need not be waited for.
+    /// Whether another file is queued: then the current one need not be waited for.
     fn has_other_target(&self) -> bool {
         self.state().targets > 0
     }
@@ -251,12 +251,12 @@ impl Shared {
         }
     }
 
-    /// Writes a line; waits as long as it takes, unless another file is to take its place.
+    /// Writes a line; waits as long as it takes, unless another file replaces this one.
     fn write(&self, target: &Target, text: &str) -> io::Result<()> {
         let stderr = io::stderr();
         let file = match target {
             Target::File { file, .. } => file.as_fd(),
-            // Not by its lock, which would hold up others that have a word to say.
+            // Without Rust's lock of standard error, which would block other threads that write there.
             Target::Stderr => stderr.as_fd(),
         };
         let mut left = text.as_bytes();
@@ -275,7 +275,8 @@ impl Shared {
     }
 }
 
-/// Writes to standard error as far as it takes something: when it takes nothing for so long, the rest is left out.
+/// Writes to standard error for as long as it accepts bytes: when it accepts nothing for `patience`, the rest is
+/// dropped.
 pub fn say(text: &str, patience: Duration) {
     let stderr = io::stderr();
     let patience = Timespec::try_from(patience).unwrap_or(LOOK_AGAIN);
@@ -298,7 +299,7 @@ mod tests {
     use super::*;
     use std::io::Read;
 
-    /// Longer than any machine is busy.
+    /// Longer than a busy machine delays the test.
     const PATIENCE: Duration = Duration::from_secs(30);
 
     fn start(capacity: usize, target: Target) -> (LogWriter, Arc<Writing>) {
@@ -325,7 +326,7 @@ mod tests {
             path
         }
 
-        /// A reader of a pipe that does not wait for a writer; its reads do not wait either.
+        /// A reader of a pipe that does not block when it is opened or read.
         fn reader(path: &Path) -> File {
             let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
             OpenOptions::new().read(true).custom_flags(flags).open(path).unwrap()
@@ -363,12 +364,12 @@ mod tests {
         );
         let mut reader = Playground::reader(&pipe);
         let (writer, writing) = start(100 * (LINE_COST + 1000), Target::open(&pipe).unwrap());
-        // A pipe takes 64 kB: of 1,000 lines of 1,000 bytes most have no room.
+        // A pipe holds 64 kB: it has no room for most of 1,000 lines of 1,000 bytes.
         for number in 0..1000 {
             writer.line(format!("{number:0999}\n"));
         }
         assert!(writing.waiting() > 0);
-        // As soon as somebody reads, all that is left comes, and what is missing is told.
+        // As soon as a reader reads, all that is left arrives, and missing lines are reported.
         let (mut said, mut bytes) = (String::new(), [0; 65_536]);
         let missing = |line: &str| line.split_once(" lines were")?.0.parse::<u64>().ok();
         while said.lines().map(|line| missing(line).unwrap_or(1)).sum::<u64>() < 1000 {

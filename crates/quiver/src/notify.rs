@@ -1,8 +1,8 @@
-//! What the service manager is told (sd_notify(3)): that the router is ready, that it leaves,
-//! how it is, and again and again that it is alive.
+//! Notifications to the service manager (sd_notify(3)): that the router is ready or stops, its status, and regularly
+//! that it is alive.
 //!
-//! The protocol is one datagram to the socket that `NOTIFY_SOCKET` names. Without it nobody
-//! wants to know, and all of this does nothing.
+//! The protocol is one datagram to the socket that `NOTIFY_SOCKET` names. Without that variable no manager listens, and
+//! all of this does nothing.
 
 use std::env;
 use std::io;
@@ -11,19 +11,19 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// Start-up is done.
+/// Start-up is complete.
 pub fn ready(status: &str) {
     tell(&format!("READY=1\nSTATUS={}", one_line(status)));
 }
 
-/// Logs are opened anew. The manager wants to know when that began, by the monotonic clock.
+/// Logs are being opened anew. The manager requires the start time, by the monotonic clock.
 pub fn reloading() {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let micros = now.tv_sec as i128 * 1_000_000 + i128::from(now.tv_nsec) / 1000;
     tell(&format!("RELOADING=1\nMONOTONIC_USEC={micros}"));
 }
 
-/// What was begun by [`reloading`] is done.
+/// The work that began with [`reloading`] is complete.
 pub fn reloaded() {
     tell("READY=1");
 }
@@ -36,21 +36,21 @@ pub fn alive() {
     tell("WATCHDOG=1");
 }
 
-/// How often the manager wants to hear that we are alive, if it does.
+/// How often the manager requires a sign of life; none: it does not.
 pub fn watchdog_period() -> Option<Duration> {
     let variable = |name| env::var(name).ok();
     period(variable("WATCHDOG_USEC"), variable("WATCHDOG_PID"), std::process::id())
 }
 
 fn period(micros: Option<String>, process: Option<String>, own: u32) -> Option<Duration> {
-    // It may be meant for the process that started us.
+    // The variable may be meant for the process that started us.
     if process.is_some_and(|process| process.parse() != Ok(own)) {
         return None;
     }
     micros?.parse().ok().filter(|micros| *micros > 0).map(Duration::from_micros)
 }
 
-/// A line feed would begin another assignment.
+/// A line feed would begin another variable.
 fn one_line(text: &str) -> String {
     text.replace('\n', " ")
 }
@@ -68,7 +68,7 @@ fn send(socket: &[u8], state: &str) -> io::Result<()> {
         None => SocketAddr::from_pathname(std::ffi::OsStr::from_bytes(socket))?,
     };
     let sender = UnixDatagram::unbound()?;
-    // A manager that does not read must not hold us up.
+    // A manager that does not read must not block us.
     sender.set_nonblocking(true)?;
     sender.send_to_addr(state.as_bytes(), &address).map(drop)
 }

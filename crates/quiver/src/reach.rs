@@ -1,4 +1,4 @@
-//! How the programs that give commands reach a router, and what they say when they do not.
+//! How client programs find and reach a router, and their error messages when they cannot.
 
 use command::Format;
 use control::CliClient;
@@ -10,20 +10,20 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::{fs, iter};
 
-/// Where a router listens that root started with no more said, and where VPP does.
+/// The default sockets of a router that root started, and of VPP.
 const SYSTEM_SOCKETS: [&str; 2] = ["/run/quiver/cli.sock", "/run/vpp/cli.sock"];
-/// How CLI sockets are called.
+/// The usual name of a CLI socket.
 const USUAL_NAME: &str = "cli.sock";
-/// Listening sockets are marked so in `/proc/net/unix` (`__SO_ACCEPTCON` of the kernel).
+/// The flag of a listening socket in `/proc/net/unix` (`__SO_ACCEPTCON` of the kernel).
 const LISTENS: u32 = 0x1_0000;
 
-/// Where a router listens unless told otherwise.
+/// The default socket of a router.
 fn default_socket() -> PathBuf {
     StartupConfig::default().unix.cli_listen
 }
 
-/// The socket that a running router listens on: the usual ones first, then the only one that the system lists. Where
-/// nobody listens it is the first of the usual ones, to be named in the complaint.
+/// The socket that a running router listens on: the usual ones first, then the only one that the system lists. If no
+/// router listens, the first of the usual ones, for the error message.
 pub fn found_socket() -> PathBuf {
     let usual = || iter::once(default_socket()).chain(SYSTEM_SOCKETS.map(PathBuf::from));
     let answers = |socket: &PathBuf| UnixStream::connect(socket).is_ok();
@@ -34,8 +34,8 @@ pub fn found_socket() -> PathBuf {
     usual().find(answers).or_else(listed).unwrap_or_else(default_socket)
 }
 
-/// CLI sockets at which somebody listens, in this network namespace. Those of other users are left out, but root's:
-/// whoever listens there reads what we type.
+/// CLI sockets with a listening process, in this network namespace. Sockets of other users, except root's, are left
+/// out: the listening process reads what we type.
 fn listening() -> Vec<PathBuf> {
     let owner = |path: &Path| fs::metadata(path).map(|metadata| metadata.uid()).ok();
     let own = owner(Path::new("/proc/self"));
@@ -44,8 +44,8 @@ fn listening() -> Vec<PathBuf> {
     sockets
 }
 
-/// The listening sockets that are called like CLI sockets in the text of `/proc/net/unix`: address, references,
-/// protocol, flags, type, state, inode, path.
+/// The listening sockets with the name of a CLI socket in the text of `/proc/net/unix`: address, references, protocol,
+/// flags, type, state, inode, path.
 fn cli_sockets(listing: &str) -> Vec<PathBuf> {
     let socket = |line: &str| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -56,12 +56,12 @@ fn cli_sockets(listing: &str) -> Vec<PathBuf> {
     listing.lines().filter_map(socket).collect()
 }
 
-/// Connects, or says what to do about it.
+/// Connects; the error says what to do about it.
 pub fn connect(socket: &Path, format: Format) -> Result<CliClient, String> {
     CliClient::connect(socket, format).map_err(|error| nobody(socket, &error))
 }
 
-/// Why nobody answers.
+/// The error message when no router answers.
 pub fn nobody(socket: &Path, error: &io::Error) -> String {
     let others: Vec<String> =
         listening().iter().filter(|other| *other != socket).map(|other| other.display().to_string()).collect();
@@ -72,7 +72,7 @@ pub fn nobody(socket: &Path, error: &io::Error) -> String {
     format!("no router answers on {}: {error} ({hint})", socket.display())
 }
 
-/// A reader of our output that has seen enough (a pager, `head`) is no failure.
+/// A reader of our output that closes early (a pager, `head`) is no failure.
 pub fn settle<T>(outcome: Result<T, ClientError>) -> Result<Option<T>, String> {
     match outcome {
         Ok(value) => Ok(Some(value)),

@@ -1,5 +1,5 @@
-//! Signals: `TERM` and `INT` end the router cleanly, and at once when they come again, or when the clean end takes too
-//! long; `HUP` opens the logs anew.
+//! Signals: `TERM` and `INT` stop the router cleanly, and exit at once when they come again, or when the clean stop
+//! takes too long; `HUP` opens the logs anew.
 
 use crate::{log_sink, notify};
 use crossbeam_channel::Sender;
@@ -12,15 +12,15 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-/// Exit code of who was in a hurry.
+/// Exit code after a second signal.
 const IN_A_HURRY: i32 = 1;
-/// How long a clean end may take. The unit file's `TimeoutStopSec` is longer.
+/// Timeout for a clean stop. The unit file's `TimeoutStopSec` is longer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Starts to listen; a signal that ends the router is sent to `stop`.
+/// Starts to handle signals; one that stops the router is sent to `stop`.
 ///
 /// # Errors
-/// What the system refuses.
+/// When the system refuses.
 pub fn listen(stop: Sender<String>) -> io::Result<()> {
     let asked = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGINT] {
@@ -39,14 +39,14 @@ pub fn listen(stop: Sender<String>) -> io::Result<()> {
                 }
                 signal => {
                     log::debug!("signal {signal}: another one ends it at once");
-                    // Nobody listens when it stops already.
+                    // While the router stops, nothing receives this.
                     let _ = stop.try_send(format!("signal {signal}"));
                     break;
                 }
             }
         }
-        // The process has ended by then, unless something holds up the thread that should end it. What asks for
-        // more than that is not heard any more: a second signal has ended it already.
+        // The process has exited by then, unless something blocks the thread that should stop it. This thread needs no
+        // further signals: a second one has ended the process already.
         thread::sleep(PATIENCE);
         log::error!("the router does not come to its end within {} s of the signal: it is ended", PATIENCE.as_secs());
         log::logger().flush();

@@ -1,5 +1,4 @@
-//! What the process asks of the system at start: core files, the file with its number, the
-//! group of its sockets.
+//! Settings of the process in the system, at start: core files, the pidfile, the group of its sockets.
 
 use command::Files;
 use control::startup::{CoredumpSize, StartupConfig, StartupError, Unix};
@@ -13,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// pages (core(5), bits 0 to 6).
 const ALL_MEMORY: &str = "0x7f";
 
-/// Lets core files be written, as far as the system lets us.
+/// Enables core files, as far as the system allows.
 pub fn allow_core_files(unix: &Unix) {
     let wanted = match (unix.coredump_size, unix.full_coredump) {
         (Some(CoredumpSize::Bytes(bytes)), _) => Some(bytes),
@@ -21,7 +20,7 @@ pub fn allow_core_files(unix: &Unix) {
         (None, false) => return,
     };
     let hard = getrlimit(Resource::Core).maximum;
-    // Above the hard limit only who has privileges gets.
+    // Only a privileged process can raise the hard limit.
     let limit = |size| setrlimit(Resource::Core, Rlimit { current: size, maximum: size });
     if limit(wanted).is_err() {
         let least = |wanted: u64| hard.map_or(wanted, |hard| hard.min(wanted));
@@ -40,8 +39,8 @@ pub fn allow_core_files(unix: &Unix) {
 /// The number of the group that the configuration names, if it names one.
 ///
 /// # Errors
-/// A group that the system does not have, with its place: a warning, not the end, for without it fewer may connect,
-/// not more.
+/// A group that the system does not have, with its place in the configuration. A warning is enough: without the group
+/// fewer users may connect, not more.
 pub fn group(config: &StartupConfig) -> Result<Option<u32>, String> {
     let Some(name) = config.unix.gid.as_ref() else { return Ok(None) };
     let groups = fs::read_to_string("/etc/group").unwrap_or_default();
@@ -64,10 +63,10 @@ fn group_number(groups: &str, group: &str) -> Option<u32> {
     named.or_else(|| group.parse().ok())
 }
 
-/// Gives a socket to a group and sets who may connect.
+/// Sets a socket's group, and which users may connect.
 ///
 /// # Errors
-/// What the system refuses, naming the socket.
+/// When the system refuses, with the name of the socket.
 pub fn give(socket: &Path, group: Option<u32>, mode: u32) -> Result<(), String> {
     let about = |what: &str, error: std::io::Error| format!("{what} of {}: {error}", socket.display());
     if let Some(group) = group {
@@ -76,10 +75,10 @@ pub fn give(socket: &Path, group: Option<u32>, mode: u32) -> Result<(), String> 
     fs::set_permissions(socket, fs::Permissions::from_mode(mode)).map_err(|error| about("mode", error))
 }
 
-/// Permissions of the file with the process's number: anybody may read it.
+/// Permissions of the pidfile: every user may read it.
 const PID_FILE_MODE: u32 = 0o644;
 
-/// The file that holds the number of the process; removed when dropped, if it is still ours.
+/// The pidfile; removed when dropped, if it is still ours.
 pub struct PidFile {
     path: PathBuf,
     content: String,
@@ -89,10 +88,10 @@ pub struct PidFile {
 
 impl PidFile {
     /// # Errors
-    /// When it cannot be written, naming it.
+    /// When it cannot be written, with its name.
     pub fn write(path: &Path) -> Result<PidFile, String> {
         let content = format!("{}\n", std::process::id());
-        // Not through a link that somebody has left there: the file takes its place.
+        // Not through a link that another user has left there: the file replaces it.
         let write = |out: &mut dyn Write| out.write_all(content.as_bytes());
         let written = Files::anywhere().replace_with_mode(path, PID_FILE_MODE, write);
         written.map_err(|error| format!("pidfile {error}"))?;
@@ -100,7 +99,7 @@ impl PidFile {
     }
 }
 
-/// Which file a name leads to, links not followed.
+/// The file that a name leads to, links not followed.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::symlink_metadata(path).ok().map(|about| (about.dev(), about.ino()))
 }
@@ -146,7 +145,7 @@ mod tests {
         drop(file);
         assert!(path.exists());
         fs::remove_file(&path).unwrap();
-        // Nothing that a link leads to is written or removed.
+        // A link's target is neither written nor removed.
         let precious = path.with_extension("precious");
         fs::write(&precious, "precious").unwrap();
         std::os::unix::fs::symlink(&precious, &path).unwrap();

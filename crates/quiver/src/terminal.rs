@@ -1,9 +1,7 @@
-//! A person at a terminal: keys go to the router's session as they are, what it prints
-//! comes back. The session edits lines, completes and pages, so that this program and
-//! `vppctl` behave the same.
+//! A person at a terminal: keys go to the router's session unchanged, and its output comes back. The session edits
+//! lines, completes and pages, so that this program and `vppctl` behave the same.
 //!
-//! The terminal is in raw mode meanwhile, and is given back as it was at the end: of the
-//! session, by a signal, or by a panic.
+//! The terminal is in raw mode meanwhile, and is restored at the end: of the session, by a signal, or by a panic.
 
 use crate::reach::{nobody, settle};
 use control::CliClient;
@@ -15,23 +13,23 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::thread;
 
-/// Names by which a session knows clients that are no terminals.
+/// Terminal types that a session treats as no terminal.
 const NO_TERMINALS: [&str; 4] = ["", "vppctl", "quiver", "quiver-json"];
 
-/// What a terminal has that does not tell.
+/// The size of a terminal that does not report one.
 const USUAL_WINDOW: (u16, u16) = (80, 24);
 
-/// Talks with a router until either side ends it.
+/// Runs a session with a router until either side ends it.
 ///
 /// # Errors
-/// What failed, in words.
+/// What failed, as text.
 pub fn interact(socket: &Path) -> Result<(), String> {
     let name = std::env::var("TERM").unwrap_or_default();
     let name = if NO_TERMINALS.contains(&name.as_str()) { "dumb" } else { &name };
     let (mut client, keys) =
         CliClient::connect_terminal(socket, name, window()).map_err(|error| nobody(socket, &error))?;
     let failed = |error: io::Error| format!("terminal: {error}");
-    // Caught from before the terminal is changed.
+    // Signals are caught before the terminal is changed.
     let signals = Signals::new([SIGWINCH, SIGTERM, SIGHUP, SIGINT]).map_err(failed)?;
     let raw = Raw::enter().map_err(failed)?;
     let (before, window_keys) = (raw.before.clone(), keys.try_clone().map_err(failed)?);
@@ -45,13 +43,12 @@ fn window() -> (u16, u16) {
     tcgetwinsize(io::stdout()).map_or(USUAL_WINDOW, |size| (size.ws_col, size.ws_row))
 }
 
-/// Tells the session when the window changes; gives the terminal back before a signal
-/// ends the program.
+/// Sends the session the window's size when it changes; restores the terminal before a signal ends the program.
 fn watch(mut signals: Signals, before: &Termios, keys: &Keys) {
     for signal in signals.forever() {
         if signal != SIGWINCH {
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
-            // What shells report of a program that a signal ended.
+            // The exit code by which shells report a program that a signal ended.
             std::process::exit(128 + signal);
         }
         if keys.tell_window_size(window()).is_err() {
@@ -60,7 +57,7 @@ fn watch(mut signals: Signals, before: &Termios, keys: &Keys) {
     }
 }
 
-/// Passes keys on until there are no more, or nobody takes them.
+/// Passes keys on until there are no more, or the session is gone.
 fn pass_keys(keys: &Keys) {
     let mut bytes = [0; 1024];
     loop {
@@ -71,11 +68,11 @@ fn pass_keys(keys: &Keys) {
             Ok(_) | Err(_) => break,
         }
     }
-    // The session may have gone first.
+    // The session may have ended first.
     let _ = keys.end();
 }
 
-/// The terminal in raw mode; as it was again when dropped.
+/// The terminal in raw mode; restored when dropped.
 struct Raw {
     before: Termios,
 }

@@ -1,8 +1,7 @@
-//! Whether the router still works: the control thread, because it asks, and each worker,
-//! because it answers.
+//! Whether the router still works: the control thread, because it asks, and each worker, because it answers.
 //!
-//! A worker answers between two rounds, so one that hangs in a node, or sleeps for ever, does
-//! not. The service manager is told only while all do; then it may start the router anew.
+//! A worker answers between two rounds, so one that hangs in a node, or sleeps for ever, does not. The service manager
+//! is notified only while all workers answer; otherwise it may restart the router.
 
 use crate::notify;
 use graph::Graph;
@@ -10,20 +9,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Asks, looks whether there was an answer, tells the manager.
+/// Asks the workers, checks their answers, notifies the manager.
 pub struct Watchdog {
     interval: Duration,
     due: Instant,
     /// How often workers were asked, and how often each answered.
     asked: u64,
     answered: Vec<Arc<AtomicU64>>,
-    /// Workers that did not answer when last looked at; said once.
+    /// Workers that did not answer at the last check; each is reported once.
     silent: Vec<usize>,
 }
 
 impl Watchdog {
-    /// A watchdog for as many workers as there are, if the service manager wants one. It hears
-    /// from us twice as often as it asks for.
+    /// A watchdog for this many workers, if the service manager wants one. It notifies the manager twice as often as
+    /// required.
     pub fn start(workers: usize, now: Instant) -> Option<Watchdog> {
         Some(Watchdog::every(notify::watchdog_period()? / 2, workers, now))
     }
@@ -33,18 +32,18 @@ impl Watchdog {
         Watchdog { interval, due: now, asked: 0, answered, silent: Vec::new() }
     }
 
-    /// When to come back.
+    /// When to call [`Watchdog::tick`] again.
     pub fn due(&self) -> Instant {
         self.due
     }
 
-    /// Does what is due.
+    /// Does the work that is due.
     pub fn tick(&mut self, graph: &Graph, now: Instant) {
         if now < self.due {
             return;
         }
         self.due = now + self.interval;
-        // Who has not answered yet is not asked again: the answer will do for both.
+        // While an answer is pending, workers are not asked again: that answer is enough.
         if self.all_answered() {
             notify::alive();
             self.ask(graph);

@@ -1,4 +1,4 @@
-//! A value that one side replaces whole while readers use it.
+//! A value that the writer replaces as a whole while readers use it.
 
 use crate::sync::{AtomicPtr, Ordering};
 use crate::{Domain, Round};
@@ -45,7 +45,7 @@ impl<T: Send + Sync + 'static> Drop for Published<T> {
     fn drop(&mut self) {
         // A reader may still hold a reference in its round although the cell is gone.
         let old = self.pointer.load(Ordering::Acquire);
-        // SAFETY: as in `publish`; nobody can load from a cell that is being dropped.
+        // SAFETY: as in `publish`; no reader can load from a cell that is being dropped.
         let old = unsafe { Box::from_raw(old) };
         self.domain.retire(move || drop(old));
     }

@@ -1,12 +1,12 @@
-//! What workers tell control, over one bounded queue: whoever finds it full gives up by name
-//! and does not wait.
+//! Events that workers send to control over one bounded queue. A worker that finds it full does not wait: it gives up,
+//! which is counted by name.
 
 use crate::{Router, dhcp, icmp, mld, neighbour, router_advertisement};
 
-/// Events that may wait for control.
+/// Most events that may be pending for control.
 pub const QUEUE: usize = 4096;
 
-/// Something that a worker saw.
+/// An event that a worker saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     Neighbour(neighbour::Event),
@@ -39,7 +39,7 @@ impl From<router_advertisement::Event> for Event {
 }
 
 impl Router {
-    /// Takes in what a worker saw.
+    /// Handles an event of a worker.
     pub fn handle(&mut self, event: Event) {
         match event {
             Event::Neighbour(event) => self.handle_neighbour(event),

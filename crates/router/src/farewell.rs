@@ -1,7 +1,8 @@
-//! What the router says before it falls silent on an interface, so that nobody waits for it until a time runs out.
+//! The last messages that the router sends before it falls silent on an interface, so that its peers need not wait for
+//! a timeout.
 //!
-//! A capability with a last message is a row of [`PARTING`]. What is said is on the wire before the interface
-//! goes down or the process ends: control waits for the workers, each bounded by [`graph::Graph::ask`].
+//! A capability with a last message is a row of [`PARTING`]. The message is on the wire before the interface goes down
+//! or the process ends: control waits for the workers, each bounded by [`graph::Graph::ask`].
 
 use crate::Router;
 use graph::InterfaceIndex;
@@ -17,7 +18,7 @@ pub(crate) enum Parting {
     Exit,
 }
 
-/// What is said; whether anything was.
+/// Sends a last message. Returns whether there was one.
 type Farewell = fn(&mut Router, InterfaceIndex) -> bool;
 
 /// Which protocol says farewell, and when. MLD leaves a group, and DHCP gives back an address, only where the router
@@ -29,17 +30,18 @@ const PARTING: &[(&[Parting], Farewell)] = &[
     (&[Parting::Deleted, Parting::Exit], Router::release_lease),
 ];
 
-/// An injected frame takes a round to its node, one to another worker's transmit queue, and is out after the next.
+/// Rounds until an injected frame is sent: one to reach its node, one to reach another worker's transmit queue, one to
+/// leave.
 const ROUNDS: usize = 3;
 
 impl Router {
-    /// The router ends: says so on all interfaces, and waits until that is sent.
+    /// Sends the last messages on all interfaces before the router ends, and waits until they are sent.
     pub fn farewell(&mut self) {
         let all: Vec<InterfaceIndex> = self.interfaces.iter().map(|interface| interface.index).collect();
         self.part_from(&all, Parting::Exit);
     }
 
-    /// Says what is to be said before some interfaces fall silent, and waits until it is sent.
+    /// Sends the last messages on some interfaces before they fall silent, and waits until they are sent.
     pub(crate) fn part_from(&mut self, interfaces: &[InterfaceIndex], why: Parting) {
         let mut has_spoken = false;
         for (_, farewell) in PARTING.iter().filter(|(when, _)| when.contains(&why)) {
@@ -52,7 +54,7 @@ impl Router {
         }
     }
 
-    /// Waits until what was injected has left the graph. A worker that does not answer is not waited for.
+    /// Waits until injected frames have left the graph. Stops waiting when a worker does not answer.
     fn await_sent(&self) {
         for worker in (0..ROUNDS).flat_map(|_| 0..self.graph.workers()) {
             if let Err(error) = self.graph.ask(worker, |_| ()) {

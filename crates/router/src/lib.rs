@@ -1,9 +1,8 @@
 //! The router: its state and the operations on it, one folder a capability.
 //!
-//! A capability's folder holds its graph nodes (one file each), `control.rs` (its
-//! operations on [`Router`]) and `cli.rs` (its commands). [`Router`] is owned by one
-//! control thread; whatever serves operators calls it there. Workers never wait for it:
-//! they read published tables and tell it things as events.
+//! A capability's folder holds its graph nodes (one file each), `control.rs` (its operations on [`Router`]) and
+//! `cli.rs` (its commands). [`Router`] is owned by one control thread, which carries out all operations for clients.
+//! Workers never wait for it: they read published tables and report to it by events.
 #![forbid(unsafe_code)]
 
 mod absent;
@@ -83,9 +82,9 @@ use tables::object::ObjectsFull;
 use tables::{Fib4, Fib6, Objects};
 use wire::{MacAddress, Prefix, Prefix4};
 
-/// Retired objects that are freed before other clients are answered.
+/// Retired objects that are freed before other clients are answered again.
 const COLLECTED: usize = 16_384;
-/// How often retired objects are looked after while there are any.
+/// How often retired objects are checked while there are any.
 const RECLAIM_INTERVAL: Duration = Duration::from_millis(20);
 
 impl From<io::Error> for Error {
@@ -97,7 +96,7 @@ impl From<io::Error> for Error {
     }
 }
 
-/// Refuses whatever grows a little with each step while memory is at its end.
+/// Refuses work that takes memory step by step when memory is exhausted.
 fn check_memory() -> Result<(), Error> {
     heap::has_room().then_some(()).ok_or(Error::NoMemory)
 }
@@ -305,7 +304,7 @@ pub const CAPABILITIES: [&capability::Capability; 18] = [
     &dhcp::CAPABILITY,
 ];
 
-/// Nodes that control talks to, by capability.
+/// Nodes that control calls, by capability.
 pub(crate) struct Nodes {
     pub interface: interface::Nodes,
     pub ip4: ip4::Nodes,
@@ -328,16 +327,16 @@ pub struct Router {
     pub interfaces: Interfaces,
     pub ip: Ip,
     pub neighbours: Neighbours,
-    /// Own addresses of which the link is asked whether others have them.
+    /// Own addresses under Duplicate Address Detection.
     pub detection: Detection,
     proxied: Proxied,
-    /// What is said of this router to hosts.
+    /// What this router advertises about itself to hosts.
     pub advertising: Advertising,
-    /// Groups to which this router listens, and others do.
+    /// Multicast groups that this router listens to, and those that hosts on its links listen to.
     pub listening: Listening,
     pub counters: InterfaceCounters,
     pub streams: Streams,
-    /// What is kept of the log; whoever runs the router feeds it.
+    /// The log of this router; the program that runs the router feeds it.
     pub log: Arc<Logging>,
     pub(crate) view: SharedViews,
     pub(crate) nodes: Nodes,
@@ -345,16 +344,16 @@ pub struct Router {
     devices: Devices,
     /// See [`Options::commit`].
     pub(crate) commit: &'static str,
-    /// What devices have that may not be closed yet: interfaces of the host, numbers on memif sockets.
+    /// What removed devices may still hold until they are closed: host interfaces, numbers on memif sockets.
     pub(crate) closing: HashSet<String>,
-    /// Counts interfaces that were ever made.
+    /// The number of interfaces ever created.
     pub(crate) generation: u64,
     pub config: config::control::Configuration,
-    /// How long listings get their pages.
+    /// How a listing that is being written gets its next page.
     pub listings: listing::Listings,
-    /// When a long command lets others look.
+    /// When a long command pauses to answer other clients.
     pub pace: pace::Pace,
-    /// What commands may reach of the file system.
+    /// The part of the file system that commands may reach.
     pub files: Files,
     pub pings: Pings,
     pub(crate) arpings: neighbour::arping::Arpings,
@@ -367,7 +366,7 @@ pub struct Router {
     pub punts: Punts,
     punt_table: punt::SharedPunts,
     pub reassembly: Reassembly,
-    /// Who takes the datagrams to which UDP port.
+    /// The nodes that receive datagrams, by UDP port.
     pub udp: UdpListeners,
     udp_ports: local::SharedPorts,
     /// Interfaces that get their address from a server.
@@ -377,11 +376,11 @@ pub struct Router {
     events: Receiver<Event>,
     /// When the process became a router.
     pub started: Instant,
-    /// Dropped behind all others.
+    /// Last, so that it is dropped after all other fields.
     _last: LastCollection,
 }
 
-/// Collects what was given up last, when a router ends: some of it holds the domain in which it waits.
+/// Frees the last retired objects when a router ends: some of them hold the domain in which they are pending.
 struct LastCollection(Arc<Domain>);
 
 impl Drop for LastCollection {
@@ -390,7 +389,7 @@ impl Drop for LastCollection {
     }
 }
 
-/// What a router is made of.
+/// The options of a new router.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// Packet buffers, see [`Pool::new`].
@@ -398,19 +397,19 @@ pub struct Options {
     pub huge_pages: bool,
     /// Data threads.
     pub workers: usize,
-    /// Sets this router's flow hashes apart from others'.
+    /// Makes this router's flow hashes differ from those of other routers.
     pub hash_seed: u32,
     pub devices: Devices,
-    /// Which commit the program is made of, for `show version`; empty: not known.
+    /// The commit that the program is built from, for `show version`; empty: not known.
     pub commit: &'static str,
 }
 
-/// Whether commands that make interfaces open devices.
+/// Whether commands that create interfaces open devices.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Devices {
     #[default]
     Real,
-    /// They only remember what they would open: for a router that is a plan.
+    /// Devices are only recorded, not opened: for a router that is a plan.
     DryRun,
 }
 
@@ -421,13 +420,12 @@ impl Default for Options {
 }
 
 impl Router {
-    /// A router without interfaces. Its workers are to be fetched from
-    /// [`Graph::worker`] and run.
+    /// A router without interfaces. The caller takes its workers from [`Graph::worker`] and runs them.
     ///
     /// # Errors
     /// When the system refuses memory.
     pub fn new(options: Options) -> Result<Router, Error> {
-        // Measured now, for it takes a while: a worker must not be the first to ask.
+        // Measured now, because it takes a while: no worker should wait for it.
         graph::time::ticks_per_second();
         let domain = Domain::new(options.workers);
         let pool = Pool::new(options.buffers, options.huge_pages)?;
@@ -555,19 +553,19 @@ impl Router {
         })
     }
 
-    /// What workers have to say; to be given to [`Router::handle`].
+    /// The events of the workers, to be passed to [`Router::handle`].
     pub fn events(&self) -> &Receiver<Event> {
         &self.events
     }
 
-    /// Does what is due, and says when to come back.
+    /// Does what is due, and returns when to call it again.
     pub fn tick(&mut self) -> Option<Instant> {
         self.tick_at(Instant::now())
     }
 
     /// [`Router::tick`] at a given time, so that tests need not sleep.
     pub fn tick_at(&mut self, now: Instant) -> Option<Instant> {
-        // First, as a link that comes back begins with it.
+        // First, because it comes before all else on a link that comes back.
         self.tick_detection(now);
         self.tick_links(now);
         self.tick_stalls(now);
@@ -606,7 +604,7 @@ impl Router {
     }
 }
 
-/// The names that commands may mean by a type of their grammar: what completion offers.
+/// The values that a command's argument of this type may have, for completion.
 pub fn values(router: &Router, kind: &str) -> Vec<String> {
     match kind {
         "interface" => router.interfaces.iter().map(|interface| interface.name.clone()).collect(),

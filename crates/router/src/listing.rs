@@ -1,9 +1,8 @@
 //! Long listings, page by page ([decision 025](../../../docs/decisions/025-listings-in-pages.md)).
 //!
-//! A reply is written by the thread of whoever reads it, while another thread owns the router. So what is short is
-//! copied into the reply whole. Of what may be long, such as a routing table, the reply holds where it goes on, and
-//! asks for the next page when its reader has taken the one before: many slow readers hold a page each, not a table
-//! each.
+//! The thread of the client that reads a reply writes it, while another thread owns the router. So a short reply is
+//! copied whole. A long listing, such as a routing table, holds only where it continues, and asks for the next page
+//! when its reader has taken the one before. Many slow readers then hold a page each, not a table each.
 
 use crate::Router;
 use crossbeam_channel::bounded;
@@ -11,39 +10,40 @@ use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
 
-/// Entries of a page: some hundred kilobytes when each has a next hop of its own, collected in a millisecond or two.
+/// Entries of a page: some hundred kilobytes when each has its own next hop, collected in a millisecond or two.
 pub const PAGE: usize = 512;
 
-/// Something that only looks at the router, for the thread that owns it to do.
+/// Code that only reads the router, run by the thread that owns it.
 pub type Look = Box<dyn FnOnce(&Router) + Send>;
 
-/// The way from a reply that is being written to the thread that owns the router; without one replies are whole.
+/// The way from the writer of a reply to the thread that owns the router. Without one, replies are whole.
 #[derive(Clone, Default)]
 pub struct Listings(Option<Arc<dyn Fn(Look) -> bool + Send + Sync>>);
 
 impl Listings {
-    /// Pages are asked for so: `ask` brings what looks to the router, and says whether it could. It is called by
-    /// threads that do not own the router.
+    /// `ask` passes a [`Look`] to the thread that owns the router, and returns whether it could. Threads that do not
+    /// own the router call it.
     pub fn by(ask: impl Fn(Look) -> bool + Send + Sync + 'static) -> Listings {
         Listings(Some(Arc::new(ask)))
     }
 
-    /// Has the router looked at, and waits for what comes of it; `None` when there is no router any more.
+    /// Runs `look` on the router and waits for its result; `None` when there is no router any more.
     fn look<T: Send + 'static>(&self, look: impl FnOnce(&Router) -> T + Send + 'static) -> Option<T> {
         let ask = self.0.as_ref()?;
         let (answer, answered) = bounded(1);
-        // Who asked may have gone meanwhile.
+        // The thread that asked may have ended meanwhile.
         let asked = ask(Box::new(move |router: &Router| drop(answer.send(look(router)))));
         asked.then(|| answered.recv().ok()).flatten()
     }
 }
 
-/// Where a listing goes on. It holds no position but a key, so what comes and goes between two pages does no harm.
+/// The place where a listing continues. It is a key, not a position, so additions and removals between two pages do no
+/// harm.
 pub(crate) trait Pages: Send + 'static {
     type Entry: Send + 'static;
 
-    /// The next entries, about [`PAGE`] of them, or fewer or none of a part that had few; `None` behind the last, and
-    /// when what they are of is gone meanwhile.
+    /// About [`PAGE`] more entries; fewer or none where a part has few. `None` after the last entry, and when the
+    /// object that the entries belong to was removed.
     fn next(&mut self, router: &Router) -> Option<Vec<Self::Entry>>;
 }
 
@@ -54,7 +54,7 @@ pub(crate) enum Listing<P: Pages> {
 }
 
 impl<P: Pages> Listing<P> {
-    /// A listing that begins with `begin`: in pages, when there is a way to ask for them.
+    /// A listing that starts with `begin`; in pages when there is a way to ask for them.
     pub fn new(router: &Router, begin: impl Fn() -> P + Send + 'static) -> Listing<P> {
         if router.listings.0.is_some() {
             return Listing::Paged(router.listings.clone(), Box::new(begin));
@@ -66,10 +66,10 @@ impl<P: Pages> Listing<P> {
         Listing::Whole(all)
     }
 
-    /// Hands out one entry after the other.
+    /// Calls `each` for one entry after the other.
     ///
     /// # Errors
-    /// The first of `each`.
+    /// The first error of `each`.
     pub fn try_each<E>(&self, mut each: impl FnMut(&P::Entry) -> Result<(), E>) -> Result<(), E> {
         let (listings, begin) = match self {
             Listing::Whole(all) => return all.iter().try_for_each(each),
@@ -90,7 +90,7 @@ impl<P: Pages> Listing<P> {
     }
 }
 
-/// What is there when a listing begins, by keys of a few bytes; what is shown of each is found out page by page.
+/// A listing by small keys, which are collected at the start. What is shown of each is looked up page by page.
 pub(crate) struct Keys<K, T> {
     keys: Arc<[K]>,
     next: usize,
@@ -98,7 +98,7 @@ pub(crate) struct Keys<K, T> {
 }
 
 impl<K: Copy + Send + Sync + 'static, T: Send + 'static> Listing<Keys<K, T>> {
-    /// A listing of what some keys are of; `show` says nothing of what is gone meanwhile.
+    /// A listing of the objects with these keys. `show` returns nothing for an object that was removed meanwhile.
     pub fn of_keys(router: &Router, keys: Vec<K>, show: fn(&Router, K) -> Option<T>) -> Listing<Keys<K, T>> {
         let keys: Arc<[K]> = keys.into();
         Listing::new(router, move || Keys { keys: keys.clone(), next: 0, show })

@@ -1,12 +1,12 @@
-//! The pace of the control thread: a command that takes long is done in pieces, and between two pieces whoever only
-//! wants to look is answered ([decision 023](../../../docs/decisions/023-the-control-thread-is-watched.md)).
+//! The pace of the control thread: a long command is done in pieces, and between two pieces clients that only read are
+//! answered ([decision 023](../../../docs/decisions/023-the-control-thread-is-watched.md)).
 //!
-//! A long loop calls [`Router::breathe`] wherever the router makes sense to somebody who looks at it: after each route,
-//! each command of a file, each batch of a listing. When the piece has lasted its time, that calls what whoever runs
-//! the router has set with [`Pace::set_between`], which answers questions and tells the watchdog that the thread
-//! lives. Nothing that is done there may change the router. A nested call does nothing: there is one level of pieces.
+//! A long loop calls [`Router::breathe`] wherever the router's state is consistent for a reader: after each route, each
+//! command of a file, each batch of a listing. When the piece has lasted its time, `breathe` calls the function set
+//! with [`Pace::set_between`]. That function answers clients and reports to the watchdog that the thread is alive. It
+//! must not change the router. A nested call of `breathe` does nothing: there is one level of pieces.
 //!
-//! [`ControlStatus`] is the same for other threads: what the control thread is doing and since when.
+//! [`ControlStatus`] shows other threads what the control thread is doing and since when.
 
 use crate::Router;
 use crossbeam_channel::{RecvTimeoutError, bounded};
@@ -16,24 +16,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a piece lasts. Others are to be answered within 50 ms: the rest is for the last step of a piece.
+/// How long a piece lasts. Other clients should be answered within 50 ms: the rest is for the last step of a piece.
 pub const PIECE: Duration = Duration::from_millis(20);
-/// Whoever waits for work that is done aside waits so long at least.
+/// The shortest wait between two looks at work that another thread does.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
-/// So many kinds of work are kept that took longest.
+/// How many of the longest tasks are kept.
 const KEPT: usize = 8;
-/// Work of less than this is not kept.
+/// Tasks shorter than this are not kept.
 const NOTABLE: Duration = Duration::from_millis(1);
 
-/// What is done between two pieces.
+/// Called between two pieces.
 pub type Between = Box<dyn FnMut(&mut Router) + Send>;
 
-/// When a command that takes long lets others have a look.
+/// When a long command pauses to answer other clients.
 pub struct Pace {
     between: Option<Between>,
     piece: Duration,
     piece_began: Instant,
-    /// What the thread does, for others to see.
+    /// What the control thread is doing, for other threads to read.
     pub status: Arc<ControlStatus>,
 }
 
@@ -44,23 +44,23 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Has something done between the pieces of whatever takes long from now on. It must not change the router.
+    /// Sets the function that is called between the pieces of long work from now on. It must not change the router.
     pub fn set_between(&mut self, between: impl FnMut(&mut Router) + Send + 'static) {
         self.between = Some(Box::new(between));
     }
 
-    /// Has pieces last so long.
+    /// Sets how long a piece lasts.
     pub fn set_piece(&mut self, piece: Duration) {
         self.piece = piece;
     }
 
-    /// The control thread begins something, by its name.
+    /// The control thread begins a task with this name.
     pub fn begin(&mut self, what: impl Into<Cow<'static, str>>) {
         self.piece_began = Instant::now();
         self.status.begin(what.into(), self.piece_began);
     }
 
-    /// What was begun last is done.
+    /// The task that was begun last is done.
     pub fn end(&mut self) {
         self.status.end(Instant::now());
     }
@@ -83,8 +83,8 @@ impl Router {
 }
 
 impl Router {
-    /// Has work done that needs no router on a thread of its own, while others are answered here: a file that is read
-    /// or written, a large list that is sorted, compared or freed. Without anybody to be answered it is done at once.
+    /// Runs work that needs no router on a thread of its own, while other clients are answered here: reading or writing
+    /// a file; sorting, comparing or freeing a large list. When no client could be answered, the work is done at once.
     pub fn aside<T: Send>(&mut self, work: impl FnOnce() -> T + Send) -> T {
         if self.pace.between.is_none() {
             return work();
@@ -95,7 +95,7 @@ impl Router {
             let (ends, ended) = bounded::<()>(0);
             let place = &mut work;
             let run = move || {
-                let _ends = ends; // it is dropped when the work is done, or panics
+                let _ends = ends; // dropped when the work is done, or panics
                 place.take().map(|work| work())
             };
             let thread = thread::Builder::new().name("quiver_aside".into()).spawn_scoped(scope, run).ok()?;
@@ -104,7 +104,7 @@ impl Router {
             }
             thread.join().unwrap_or_else(|panic| resume_unwind(panic))
         });
-        // The system refused a thread.
+        // The system refused a thread, so the work is done here.
         done.or_else(|| work.take().map(|work| work())).expect("it is done there or here")
     }
 }
@@ -121,26 +121,26 @@ struct State {
     longest: Vec<Done>,
 }
 
-/// What is being done.
+/// A task that is being done.
 #[derive(Debug, Clone)]
 pub struct Doing {
     pub what: Cow<'static, str>,
     pub since: Instant,
-    /// Since when nobody was answered.
+    /// Since when no client was answered.
     pub piece_since: Instant,
     /// Pieces that are done.
     pub pieces: u64,
-    /// The longest time in which nobody was answered.
+    /// The longest time in which no client was answered.
     pub longest_piece: Duration,
 }
 
-/// What was done.
+/// A task that is done.
 #[derive(Debug, Clone)]
 pub struct Done {
     pub what: Cow<'static, str>,
     pub took: Duration,
     pub pieces: u64,
-    /// The longest time in which nobody was answered.
+    /// The longest time in which no client was answered.
     pub longest_piece: Duration,
     pub ended: Instant,
 }
@@ -150,17 +150,17 @@ impl ControlStatus {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is done now.
+    /// The present task.
     pub fn doing(&self) -> Option<Doing> {
         self.state().doing.clone()
     }
 
-    /// What took longest, of each kind the longest, and that first.
+    /// The longest tasks, each kind of task once, the longest first.
     pub fn longest(&self) -> Vec<Done> {
         self.state().longest.clone()
     }
 
-    /// Forgets what took longest.
+    /// Forgets the longest tasks.
     pub fn clear(&self) {
         self.state().longest.clear();
     }

@@ -1,23 +1,23 @@
-//! How often is done what a flood of packets would have done. By a worker: a token bucket, without locks, as each
-//! worker has its own. In the log: a message now and then, which says how many it stands for.
+//! Limits on the work that a flood of packets causes. On workers: a token bucket, without locks, because each worker
+//! has its own. In the log: at most one message per interval, which says how many messages it stands for.
 
 use graph::time;
 use std::time::{Duration, Instant};
 
-/// How often the log hears of what may come by the thousand.
+/// How often the log shows a message that may come thousands of times.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
-/// So many a second, and so many at once after a rest.
+/// How many a second, and how many at once after a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limit {
     pub per_second: u32,
     pub burst: u32,
 }
 
-/// What may still be done, as of a time in ticks.
+/// What is left of a limit, as of a time in ticks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TokenBucket {
-    /// Never more than the burst at hand, so endless is full.
+    /// Capped at the burst when it is used, so infinite means full.
     credit: f64,
     reckoned: u64,
 }
@@ -27,7 +27,7 @@ impl TokenBucket {
         TokenBucket { credit: f64::INFINITY, reckoned: time::ticks() }
     }
 
-    /// Whether it may be done once more, at the time `now` in ticks.
+    /// Whether one more is allowed at the time `now`, in ticks.
     pub fn take(&mut self, limit: Limit, now: u64) -> bool {
         let passed = time::seconds(now.saturating_sub(self.reckoned));
         self.reckoned = self.reckoned.max(now);
@@ -38,7 +38,7 @@ impl TokenBucket {
     }
 }
 
-/// Lets one message pass now and then, and counts the others.
+/// Lets one message per interval pass, and counts the rest.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
     last: Option<Instant>,
@@ -46,7 +46,7 @@ pub(crate) struct Throttle {
 }
 
 impl Throttle {
-    /// What a message is to end with, when it may be told: nothing, or how many were held back since the last.
+    /// The end of the message, when it may pass: empty, or how many were held back since the last.
     pub fn pass(&mut self, now: Instant) -> Option<String> {
         if self.last.is_some_and(|last| now.saturating_duration_since(last) < LOG_INTERVAL) {
             self.untold += 1;
@@ -73,9 +73,9 @@ mod tests {
         let taken = |bucket: &mut TokenBucket, now| (0..1000).filter(|_| bucket.take(limit, now)).count();
         assert_eq!(taken(&mut bucket, start), 5);
         assert_eq!(taken(&mut bucket, start), 0);
-        // Just over three hundredths of a second.
+        // A little more than three hundredths of a second.
         assert_eq!(taken(&mut bucket, start + after(3.1)), 3);
-        // Rest does not add up beyond the burst; a clock that goes back gives nothing.
+        // Credit is capped at the burst; a clock that goes back adds none.
         assert_eq!(taken(&mut bucket, start + after(1e4)), 5);
         assert_eq!(taken(&mut bucket, start), 0);
     }

@@ -1,16 +1,16 @@
 //! IPv4 longest-prefix match for every length from 0 to 32.
 //!
-//! [`Fib4`] is the control side with its one writer. It knows every prefix with a number that its owner
-//! chose (`tree`), and keeps for workers, who hold [`Lookup4`], one of two forms of the same:
+//! [`Fib4`] is the control side with its one writer. It knows every prefix, with a number that the table's owner chose
+//! (`tree`). For workers, which hold a [`Lookup4`], it keeps one of two forms of the same routes:
 //!
 //! - **Slots** (`slots`), for speed: DIR-24-8 (Gupta, Lin, McKeown, "Routing lookups in hardware at memory access
 //!   speeds", INFOCOM 1998). The first level has a slot for each /24, so that nearly every address is
 //!   resolved by one load. A /24 that holds longer prefixes continues in a second-level page with a slot for
-//!   each address. The address space is reserved at birth and never moves; memory is paid for where routes are.
-//! - **Ranges** (`ranges`), for few routes: a sorted array that is made anew with each change, two kilobytes for a
+//!   each address. The address space is reserved at the start and never moves; memory is used only where routes are.
+//! - **Ranges** (`ranges`), for few routes: a sorted array that is rebuilt with each change, two kilobytes for a
 //!   hundred routes. A table that outgrows it gets slots.
 //!
-//! The default route is a single word, which addresses without a route take: adding 0.0.0.0/0 touches nothing
+//! The default route is a single word, which is used for addresses without a route: adding 0.0.0.0/0 changes nothing
 //! else.
 //!
 //! Each slot changes by one atomic store, so a lookup sees the old or the new route. A slot that turns into a
@@ -42,11 +42,11 @@ use tree::{Root, Tree};
 
 /// Prefixes longer than this live in second-level pages.
 const FIRST_LEVEL_LENGTH: u8 = 24;
-/// A table of ranges that gets more prefixes than this becomes one of slots.
+/// A table of ranges with more prefixes than this is converted to slots.
 pub const MOST_RANGES: usize = 1024;
 
-/// There is no second-level page left for a prefix longer than /24. Nothing was
-/// changed. Pages of removed prefixes come back with [`Domain::collect`].
+/// No second-level page is left for a prefix longer than /24. Nothing was changed. Pages of removed prefixes are freed
+/// by [`Domain::collect`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableFull;
 
@@ -57,16 +57,16 @@ impl std::fmt::Display for TableFull {
 }
 impl std::error::Error for TableFull {}
 
-/// How much a table may grow and what its memory is made of.
+/// How large a table may get, and which memory it uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// How many /24s may hold longer prefixes at a time, at most
     /// [`Options::MOST_PAGES`]. Each costs 1 KiB when in use.
     pub second_level_pages: u32,
-    /// Ask for transparent huge pages from the first route on, of which each 8 million addresses then costs 2 MiB.
-    /// A table of many routes asks for them by itself.
+    /// Ask for transparent huge pages from the first route on; each 8 million addresses with a route then cost 2 MiB. A
+    /// table of many routes asks for them by itself.
     pub huge_pages: bool,
-    /// Slots from the first route on.
+    /// Use slots from the first route on.
     pub begins_with_slots: bool,
 }
 
@@ -76,27 +76,27 @@ impl Options {
 }
 
 impl Default for Options {
-    /// Room for longer prefixes in 262,144 /24s; small pages; slots at once.
+    /// Room for longer prefixes in 262,144 /24s; small pages; slots from the start.
     fn default() -> Options {
         Options { second_level_pages: 1 << 18, huge_pages: false, begins_with_slots: true }
     }
 }
 
-/// What the owner of a table knows of the numbers in it, while many routes change.
+/// What a table asks its owner while many routes change.
 pub trait Routes<C> {
-    /// The leaf that a number stands for, [`Leaf::MISS`] while its prefix is not to be used.
+    /// The leaf that a number stands for; [`Leaf::MISS`] while its prefix must not be used.
     fn leaf(&self, value: u32) -> Leaf;
-    /// A change of one prefix: from the number that it has to the one that it shall have.
+    /// Applies a change to a prefix: gets its present number, and returns its new one.
     fn merge(&mut self, key: Key, value: Option<u32>, change: C) -> Option<u32>;
-    /// There was no room for that prefix; nothing of it has changed.
+    /// There was no room for this prefix: its number is unchanged.
     fn refuse(&mut self, key: Key, change: C);
 }
 
-/// The control side of an IPv4 table: prefixes with a number each, which its owner translates to leaves.
+/// The control side of an IPv4 table: prefixes, each with a number that its owner translates to a leaf.
 pub struct Fib4 {
     tree: Tree,
     table: Arc<Table>,
-    /// The writer's book of slots; none while the table is of ranges.
+    /// The writer's bookkeeping of slots; none while the table has ranges.
     painter: Option<Painter>,
     /// Bytes of the ranges.
     ranges: usize,
@@ -135,8 +135,8 @@ impl Fib4 {
         Lookup4::new(self.table.clone())
     }
 
-    /// Adds a prefix, or replaces its number and returns the one before. `leaf` translates the numbers that are in
-    /// the table ([`Routes::leaf`]).
+    /// Adds a prefix, or replaces its number and returns the old one. `leaf` translates the numbers in the table
+    /// ([`Routes::leaf`]).
     ///
     /// # Errors
     /// [`TableFull`], and then nothing has changed. Replacing never fails, nor does a
@@ -156,7 +156,7 @@ impl Fib4 {
         Ok(before)
     }
 
-    /// Removes a prefix and returns its number; what it covered falls to the next shorter prefix.
+    /// Removes a prefix and returns its number; its addresses then match the next shorter prefix.
     pub fn remove(&mut self, key: Key, leaf: impl Fn(u32) -> Leaf) -> Option<u32> {
         let removed = self.tree.remove(key)?;
         self.repaint(key, leaf);
@@ -168,8 +168,7 @@ impl Fib4 {
         Some(removed)
     }
 
-    /// Asks for the memory that an operation on a prefix will need, while its caller does other work. It need not be
-    /// called.
+    /// Prefetches the memory that an operation on a prefix will need, while the caller does other work. Optional.
     #[inline]
     pub fn prepare(&self, key: Key) {
         if let Some(painter) = &self.painter {
@@ -178,7 +177,7 @@ impl Fib4 {
         self.tree.prepare(key);
     }
 
-    /// Brings lookups in line after the leaf has changed that a prefix's number stands for.
+    /// Updates lookups after the leaf of a prefix's number has changed.
     pub fn repaint(&mut self, key: Key, leaf: impl Fn(u32) -> Leaf) {
         let leaf = checked(leaf);
         if key.length() == 0 {
@@ -191,14 +190,14 @@ impl Fib4 {
         }
     }
 
-    /// Brings lookups in line after the leaves of some numbers have changed: looks at every prefix.
+    /// Updates lookups after the leaves of some numbers have changed: examines every prefix.
     pub fn repaint_where(&mut self, changed: impl Fn(u32) -> bool, leaf: impl Fn(u32) -> Leaf) {
         let mut keys = Vec::new();
         self.tree.each(|key, value| keys.extend(changed(value).then_some(key)));
         self.repaint_all(&keys, leaf);
     }
 
-    /// The same after the leaves have changed that the numbers of some prefixes stand for.
+    /// The same after the leaves of the numbers of some prefixes have changed.
     pub fn repaint_all(&mut self, keys: &[Key], leaf: impl Fn(u32) -> Leaf) {
         if keys.contains(&Key::DEFAULT) {
             self.repaint(Key::DEFAULT, &leaf);
@@ -212,18 +211,17 @@ impl Fib4 {
         self.paint_marked(leaf);
     }
 
-    /// Changes many prefixes in one go, which costs a fraction of as many single changes. Lookups meet the table
-    /// before or after the change of each prefix. `changes` is put into another order; changes of the same
-    /// prefix are made in theirs.
+    /// Changes many prefixes at once, which costs a fraction of as many single changes. A lookup sees each prefix
+    /// before or after its change. `changes` is reordered, but changes of the same prefix are made in their order.
     pub fn change<C: Copy>(&mut self, changes: &mut Vec<(Key, C)>, routes: &mut impl Routes<C>) {
         sort(changes);
         self.change_sorted(changes, routes);
     }
 
-    /// The same of changes, or of a part of them, in the order of [`sort`].
+    /// The same for changes, or a part of them, in the order of [`sort`].
     pub fn change_sorted<C: Copy>(&mut self, changes: &[(Key, C)], routes: &mut impl Routes<C>) {
         if self.painter.is_none() && self.tree.len() + changes.len() > MOST_RANGES {
-            // It may turn out that it was not needed: then it was early.
+            // If the changes turn out to need no slots, the table merely gets them early.
             self.form_slots(|value| routes.leaf(value));
         }
         if let Some(painter) = &mut self.painter {
@@ -239,8 +237,8 @@ impl Fib4 {
             rest = behind;
             default |= self.change_sixteen(group, routes, &mut leaving);
         }
-        // What covers everything comes first and goes last: no address is without a route that has one before and
-        // after.
+        // The default route is added first and removed last, so that no address is ever without a route if it has one
+        // before and after.
         let stays = self.tree.get(Key::DEFAULT).is_some_and(|value| routes.leaf(value) != Leaf::MISS);
         if default && stays {
             self.repaint(Key::DEFAULT, |value| routes.leaf(value));
@@ -254,7 +252,7 @@ impl Fib4 {
         }
     }
 
-    /// Changes that begin in one /16. Gives whether the default route changed.
+    /// Changes that begin in one /16. Returns whether the default route changed.
     fn change_sixteen<C: Copy>(
         &mut self,
         group: &[(Key, C)],
@@ -328,8 +326,8 @@ impl Fib4 {
         self.table.form.publish(Form::Ranges(ranges));
     }
 
-    /// Gives the table slots. False: there is no address space for them, or too few pages. Then it stays one
-    /// of ranges, of whatever size.
+    /// Converts the table to slots. False: there is no address space for them, or there are too few pages. Then it
+    /// keeps its ranges, whatever its size.
     fn form_slots(&mut self, leaf: impl Fn(u32) -> Leaf) -> bool {
         let Ok(mut painter) = painter(self.options, &self.domain) else { return false };
         let mut all_fit = true;
@@ -347,8 +345,8 @@ impl Fib4 {
         true
     }
 
-    /// Has lookups ask for slots as suits how many there are, in large pages when that is many. For now and then, after
-    /// routes were added one by one; a batch does it by itself.
+    /// Adapts lookups to the number of slots in use: how they prefetch them, and whether these are in large pages. To
+    /// be called now and then after routes were added one by one; a batch does it by itself.
     pub fn settle(&mut self) {
         if let Some(painter) = &mut self.painter {
             painter.expect(self.tree.len());
@@ -356,15 +354,15 @@ impl Fib4 {
         }
     }
 
-    /// Gives memory back that holds nothing any more. For when there is time, and when routes that went will not come
-    /// back at once: to get a page of memory anew takes longer than to paint it.
+    /// Frees memory that holds nothing any more. For when there is time, and when removed routes will not return at
+    /// once: getting a new page of memory takes longer than filling it.
     pub fn trim(&mut self) {
         if let Some(painter) = &mut self.painter {
             painter.trim(self.tree.len());
         }
     }
 
-    /// What lookups in slots find at present, the default route included; none while the table is of ranges. For
+    /// The leaf that lookups in slots find at present, the default route included; none while the table has ranges. For
     /// audits.
     pub fn shown(&self, address: u32) -> Option<Leaf> {
         let painter = self.painter.as_ref()?;
@@ -374,23 +372,23 @@ impl Fib4 {
         })
     }
 
-    /// The number of exactly this prefix.
+    /// The number of this exact prefix.
     pub fn get(&self, key: Key) -> Option<u32> {
         self.tree.get(key)
     }
 
-    /// The longest prefix of at most `length` bits around an address (host order) of which `is` gives something,
-    /// and that.
+    /// The longest prefix of at most `length` bits that contains an address (host order) and for which `is` returns a
+    /// value; returns that value.
     pub fn longest<R>(&self, address: u32, length: u8, is: impl FnMut(Key, u32) -> Option<R>) -> Option<R> {
         self.tree.longest(address, length, is)
     }
 
-    /// All prefixes, by address and then the shorter first.
+    /// All prefixes, ordered by address, and then by length, the shorter first.
     pub fn iter(&self) -> impl Iterator<Item = (Key, u32)> + '_ {
         self.tree.from(Key::DEFAULT)
     }
 
-    /// The prefixes behind one, whether that is there or not, in the same order.
+    /// The prefixes after a given one, which need not be in the table, in the same order.
     pub fn behind(&self, key: Key) -> impl Iterator<Item = (Key, u32)> + '_ {
         self.tree.from(key).skip_while(move |(first, _)| *first == key)
     }
@@ -405,7 +403,7 @@ impl Fib4 {
         self.tree.len()
     }
 
-    /// Whether there is none at all.
+    /// Whether there are no prefixes.
     pub fn is_empty(&self) -> bool {
         self.tree.len() == 0
     }
@@ -415,7 +413,7 @@ impl Fib4 {
         self.tree.lengths()
     }
 
-    /// About how many bytes of memory lookups and writer's book occupy with small pages.
+    /// Approximate bytes of memory for lookups and bookkeeping, with small pages.
     pub fn memory(&self) -> Memory {
         let lookup = self.painter.as_ref().map_or(self.ranges, Painter::memory);
         Memory { lookup, prefixes: self.tree.memory() }
@@ -427,7 +425,7 @@ impl Fib4 {
 pub struct Memory {
     /// What workers read.
     pub lookup: usize,
-    /// What control knows.
+    /// The writer's bookkeeping.
     pub prefixes: usize,
 }
 
@@ -436,7 +434,7 @@ fn painter(options: Options, domain: &Arc<Domain>) -> io::Result<Painter> {
     Painter::new(options.second_level_pages, pages, domain)
 }
 
-/// Leaves of a kind that means something else to slots never get there.
+/// Checks that no leaf has a kind that slots use for another purpose.
 fn checked(leaf: impl Fn(u32) -> Leaf) -> impl Fn(u32) -> Leaf {
     move |value| {
         let leaf = leaf(value);
@@ -445,7 +443,7 @@ fn checked(leaf: impl Fn(u32) -> Leaf) -> impl Fn(u32) -> Leaf {
     }
 }
 
-/// Puts changes of one /16 side by side: a radix sort by the upper two bytes, which keeps the order of equals.
+/// Groups the changes of each /16: a stable radix sort by the upper two bytes.
 pub fn sort<C: Copy>(changes: &mut Vec<(Key, C)>) {
     if changes.is_sorted_by_key(|(key, _)| key.address() >> 16) {
         return;

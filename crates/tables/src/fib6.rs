@@ -1,27 +1,30 @@
 //! IPv6 longest-prefix match for every length from 0 to 128.
 //!
-//! [`Fib6`] is the control side with its one writer. It knows every prefix with a number that its owner chose (`trie`),
-//! and keeps what workers look up, who hold [`Lookup6`]: a search tree whose nodes are cache lines of four-byte entries
-//! (`lookup`, `writer`).
+//! [`Fib6`] is the control side with its one writer. It knows every prefix, with a number that the table's owner chose
+//! (`trie`). For workers, which hold a [`Lookup6`], it keeps a search tree whose nodes are cache lines of four-byte
+//! entries (`lookup`, `writer`).
 //!
-//! An entry is a leaf or leads to a node. A node looks at bits of the address from a *depth* on, in one of these ways:
+//! An entry is a leaf or leads to a node. A node examines bits of the address, starting at a *depth*, in one of these
+//! ways:
 //!
-//! - **Few** and **Ranges**: up to eight or sixteen stretches of the next 32 bits, by the last value of each, and what
-//!   they lead to, in one line or two. All are compared at once. What is longer than the node's *granularity* is behind
-//!   the value of a stretch.
+//! - **Few** and **Ranges**: up to eight or sixteen ranges of the next 32 bits, stored as the last value of each range
+//!   and its entry, in one line or two. All are compared at once. Prefixes longer than the node's *granularity* are
+//!   behind the entry of a range.
 //! - **Sixteen**: an entry for each value of the next 4 bits, where all of them may differ.
-//! - **Many**: an entry for each value of the next 8 bits, in sixteen lines, where so many differ that a step is saved.
+//! - **Many**: an entry for each value of the next 8 bits, in sixteen lines, where so many differ that this saves a
+//!   step.
 //!
-//! So sparse parts of the address space are passed 32 bits a step and crowded ones are as flat as a table, whatever the
-//! lengths of prefixes; a step touches one or two cache lines. A table of few prefixes begins with such an entry;
-//! before it, as long as they make no more than 64 ranges of /64s, are these, from which most addresses need no step at
-//! all (`ranges`). A larger one has a slot for each /16 of 2000::/3, and a block of slots, one for each /32, for a /16
-//! with a thousand prefixes: from there most prefixes of the Internet are none, one or two lines away.
+//! So sparse parts of the address space take 32 bits a step and crowded parts are as flat as a table, whatever the
+//! lengths of prefixes; a step touches one or two cache lines. A table with few prefixes begins with such an entry. As
+//! long as the prefixes make no more than 64 ranges of /64s, a list of these ranges comes before it, and most addresses
+//! then need no step at all (`ranges`). A larger table has a slot for each /16 of 2000::/3; a /16 with a thousand
+//! prefixes has a block of slots, one for each /32. From a slot, most prefixes of the Internet are at most two lines
+//! away.
 //!
-//! The default route is a single word, which addresses without a route take: adding ::/0 touches nothing else.
+//! The default route is a single word, which is used for addresses without a route: adding ::/0 changes nothing else.
 //!
-//! A change writes new lines and enters them with one store for each entry that leads to something else, so a lookup
-//! sees the old or the new route. Old lines are used again when all workers have moved on.
+//! A change writes new lines, and then links them with one store for each entry that leads to something new. So a
+//! lookup sees the old or the new route. Old lines are reused when all workers have begun another round.
 
 mod key;
 mod lines;
@@ -49,22 +52,22 @@ use std::sync::Arc;
 use trie::Trie;
 use writer::Writer;
 
-/// A table that gets more prefixes than this gets a large root.
+/// A table with more prefixes than this gets a large root.
 pub const MOST_SMALL: usize = 1024;
 
-/// From so many changes at once on it is worth while to give memory out in order.
+/// With this many changes at once, it pays to sort the free memory first.
 const MANY: usize = 1024;
-/// What lies in one place is made anew as a whole when at least one of so many prefixes there changes,
+/// A neighbourhood is rebuilt as a whole if at least one of this many of its prefixes changes,
 const CLOSE: usize = 4;
-/// or when there are no more than these,
+/// or if it has no more prefixes than this,
 const FEW: usize = 64;
-/// and not more than these: a few milliseconds.
+/// and never if it has more than this: a rebuild takes a few milliseconds.
 const PIECE: usize = 16_384;
-/// Where there are more, spans are looked at that are by so many bits longer.
+/// A neighbourhood with more prefixes is divided into spans that are this many bits longer.
 const NIBBLE_BITS: u8 = 4;
 
-/// There are no lines left for a prefix. Nothing was changed. Lines that a change gave up come back when all workers
-/// have begun another round.
+/// No lines are left for a prefix. Nothing was changed. Lines that a change freed can be used when all workers have
+/// begun another round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableFull;
 
@@ -75,16 +78,16 @@ impl std::fmt::Display for TableFull {
 }
 impl std::error::Error for TableFull {}
 
-/// How much a table may grow.
+/// How large a table may get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Lines of 64 bytes that lookups may have, at most [`Options::MOST_LINES`]. The Internet's table takes about one
-    /// for four routes.
+    /// Lines of 64 bytes that lookups may use, at most [`Options::MOST_LINES`]. The Internet's table takes about one
+    /// for every four routes.
     pub lines: u32,
 }
 
 impl Options {
-    /// As many as entries can name: 128 MiB.
+    /// As many as entries can address: 128 MiB.
     pub const MOST_LINES: u32 = MOST_LINES;
 }
 
@@ -94,31 +97,31 @@ impl Default for Options {
     }
 }
 
-/// What the owner of a table knows of the numbers in it, while many routes change.
+/// What a table asks its owner while many routes change.
 pub trait Routes<C> {
-    /// The leaf that a number stands for, [`Leaf::MISS`] while its prefix is not to be used.
+    /// The leaf that a number stands for; [`Leaf::MISS`] while its prefix must not be used.
     fn leaf(&self, value: u32) -> Leaf;
-    /// A change of one prefix: from the number that it has to the one that it shall have. The number that it had must
-    /// mean something until the whole change is done.
+    /// Applies a change to a prefix: gets its present number, and returns its new one. The old number must stay valid
+    /// until the whole change is done.
     fn merge(&mut self, key: Key, value: Option<u32>, change: C) -> Option<u32>;
-    /// There was no room for what a merge gave: it is to be undone, and the prefix has the number again that it had
-    /// before. Merges of one prefix are undone last first.
+    /// There was no room for the result of a merge: the owner undoes it, and the prefix gets its old number back.
+    /// Merges of one prefix are undone in reverse order.
     fn refuse(&mut self, key: Key, before: Option<u32>, after: Option<u32>, change: C);
 }
 
-/// Prefixes that are changed together, by their places among others.
+/// A range of the sorted prefixes that are changed together.
 struct Group {
-    /// Where they are, with many others; none: here and there.
+    /// The span that they are in, if it holds many other prefixes; none: they may be anywhere.
     span: Option<Key>,
     keys: Range<usize>,
 }
 
-/// The control side of an IPv6 table: prefixes with a number each, which its owner translates to leaves.
+/// The control side of an IPv6 table: prefixes, each with a number that its owner translates to a leaf.
 pub struct Fib6 {
     trie: Trie,
     table: Arc<Table>,
     writer: Writer,
-    /// With more prefixes it is to have a large root.
+    /// With more prefixes than this it gets a large root.
     most_small: usize,
     /// See [`FEW`] and [`PIECE`].
     few: usize,
@@ -153,8 +156,8 @@ impl Fib6 {
         Lookup6::new(self.table.clone())
     }
 
-    /// Adds a prefix, or replaces its number and returns the one before. `leaf` translates the numbers that are in
-    /// the table ([`Routes::leaf`]).
+    /// Adds a prefix, or replaces its number and returns the old one. `leaf` translates the numbers in the table
+    /// ([`Routes::leaf`]).
     ///
     /// # Errors
     /// [`TableFull`], and then nothing has changed.
@@ -169,10 +172,10 @@ impl Fib6 {
         Ok(before)
     }
 
-    /// Removes a prefix and returns its number; what it covered falls to the next shorter prefix.
+    /// Removes a prefix and returns its number; its addresses then match the next shorter prefix.
     ///
     /// # Errors
-    /// [`TableFull`], and then nothing has changed: what was behind one entry may need several now.
+    /// [`TableFull`], and then nothing has changed: the addresses behind one entry may need several entries now.
     pub fn remove(&mut self, key: Key, leaf: impl Fn(u32) -> Leaf) -> Result<Option<u32>, TableFull> {
         let Some(removed) = self.trie.remove(key) else { return Ok(None) };
         if let Err(full) = self.repaint(key, leaf) {
@@ -189,10 +192,10 @@ impl Fib6 {
         };
     }
 
-    /// Brings lookups in line after the leaf has changed that a prefix's number stands for.
+    /// Updates lookups after the leaf of a prefix's number has changed.
     ///
     /// # Errors
-    /// [`TableFull`], and then lookups find what they found before.
+    /// [`TableFull`], and then lookups are unchanged.
     pub fn repaint(&mut self, key: Key, leaf: impl Fn(u32) -> Leaf) -> Result<(), TableFull> {
         let leaf = checked(leaf);
         if key.length() == 0 {
@@ -200,13 +203,13 @@ impl Fib6 {
             return Ok(());
         }
         if self.grow(self.trie.len(), &leaf) {
-            return Ok(()); // it was made of what is in the tree
+            return Ok(()); // it was just built from the tree
         }
         let done = self.writer.refresh(&self.trie, key, &leaf);
         self.settle(done)
     }
 
-    /// Enters what was prepared, or forgets it.
+    /// Publishes the prepared change, or discards it.
     fn settle(&mut self, done: Result<(), TableFull>) -> Result<(), TableFull> {
         match done {
             Ok(()) => self.writer.publish(),
@@ -215,13 +218,13 @@ impl Fib6 {
         done
     }
 
-    /// Gives a table of so many prefixes a large root, if it has none. It does as well without, only slower: when there
-    /// is no room, it is tried again with an eighth more.
+    /// Gives a table of this many prefixes a large root, if it has none. Without one it only is slower: if there is no
+    /// room, it tries again with an eighth more prefixes.
     fn grow(&mut self, prefixes: usize, leaf: &impl Fn(u32) -> Leaf) -> bool {
         if prefixes <= self.most_small || self.writer.root().is_large() {
             return false;
         }
-        // Lines lie side by side: so many of them fill large pages.
+        // Lines are adjacent: this many fill large pages.
         self.table.lines.words().want_large_pages(true);
         self.trie.count_crowds();
         let grown = Root::large().is_ok_and(|root| self.writer.grow(&self.trie, root, leaf).is_ok());
@@ -231,10 +234,10 @@ impl Fib6 {
         grown
     }
 
-    /// Gives memory back that holds nothing any more. For when there is time, and when routes that went will not come
-    /// back at once.
+    /// Frees memory that holds nothing any more. For when there is time, and when removed routes will not return at
+    /// once.
     pub fn trim(&mut self, leaf: impl Fn(u32) -> Leaf) {
-        // A small root is then made in the lowest lines.
+        // A small root then gets the lowest lines.
         self.writer.tidy();
         if self.writer.root().is_large()
             && self.trie.len() <= self.most_small / 2
@@ -247,7 +250,7 @@ impl Fib6 {
         self.writer.trim();
     }
 
-    /// Brings lookups in line after the leaves of some numbers have changed: looks at every prefix.
+    /// Updates lookups after the leaves of some numbers have changed: examines every prefix.
     ///
     /// # Errors
     /// As [`Fib6::repaint`].
@@ -260,7 +263,7 @@ impl Fib6 {
         self.repaint_all(&keys, leaf)
     }
 
-    /// The same after the leaves have changed that the numbers of some prefixes stand for, which are in order.
+    /// The same after the leaves of the numbers of some prefixes, in order, have changed.
     ///
     /// # Errors
     /// As [`Fib6::repaint`].
@@ -272,8 +275,8 @@ impl Fib6 {
         Ok(())
     }
 
-    /// Whether it is best to change two prefixes together, as long as they are not very many: what lookups find there
-    /// is made anew as a whole.
+    /// Whether two prefixes are best changed together, as long as there are not very many: their neighbourhood is
+    /// rebuilt as a whole.
     pub fn are_near(one: Key, other: Key) -> bool {
         let near_of = |key: Key| match Root::part((key.address() >> 64) as u64) {
             0..PARTS => key.address() >> (128 - u32::from(BLOCK_LENGTH)),
@@ -282,8 +285,8 @@ impl Fib6 {
         near_of(one) == near_of(other)
     }
 
-    /// Prefixes, in order, in groups that are changed one after the other: most of them together, and those of a place
-    /// where very many lie a span at a time, since what lookups find there is not to be made anew as a whole.
+    /// Divides sorted prefixes into groups that are changed one after the other. Most prefixes are in one group. Where
+    /// very many prefixes are close together, each group is a span, so that lookups there are not rebuilt as a whole.
     fn groups(&self, keys: &[Key]) -> Vec<Group> {
         let mut groups = Vec::new();
         let mut together = 0;
@@ -303,8 +306,8 @@ impl Fib6 {
         groups.extend((together < keys.len()).then_some(Group { span: None, keys: together..keys.len() }));
         let defaults = keys.iter().take_while(|key| key.length() == 0).count();
         if defaults > 0 && groups.len() > 1 {
-            // What covers everything comes first and goes last: no address is without a route that has one before and
-            // after.
+            // The default route is added first and removed last, so that no address is ever without a route if it has
+            // one before and after.
             groups[0].keys.start = defaults;
             groups.retain(|group| !group.keys.is_empty());
             let at = if self.trie.get(Key::DEFAULT).is_some() { groups.len() } else { 0 };
@@ -313,7 +316,7 @@ impl Fib6 {
         groups
     }
 
-    /// Groups of some prefixes, in order, that lie in a span.
+    /// Divides the prefixes of a span, in order, into groups.
     fn spans(&self, span: Key, keys: &[Key], some: Range<usize>, groups: &mut Vec<Group>) {
         let depth = span.length() + NIBBLE_BITS;
         if some.len() == 1 || depth > 128 || self.trie.has_at_most(span, (CLOSE * some.len()).min(self.piece)) {
@@ -322,7 +325,7 @@ impl Fib6 {
         }
         let mut at = some.start;
         while at < some.end {
-            // A short one covers several of the spans within.
+            // A short prefix covers several of the inner spans.
             let inner = Key::new(keys[at].address(), depth.min(keys[at].length()));
             let within =
                 keys[at..some.end].iter().take_while(|key| inner.length() == depth && inner.covers(**key)).count();
@@ -332,12 +335,12 @@ impl Fib6 {
         }
     }
 
-    /// Brings lookups in line with the prefixes of a group, in order, all or none.
+    /// Updates lookups for the prefixes of a group, in order: all or none.
     fn refresh_group(&mut self, span: Option<Key>, keys: &[Key], leaf: impl Fn(u32) -> Leaf) -> Result<(), TableFull> {
         let is_in_slot = |span: &Key| self.writer.slot_of(*span).is_some();
         let is_due = |key: &Key| self.writer.part_due(&self.trie, *key).is_some();
         match span.filter(is_in_slot) {
-            // One by itself is looked for most exactly.
+            // A single prefix has a more exact way.
             Some(span) if keys.len() > 1 && !is_due(&keys[0]) => {
                 let done = self.writer.renew_span(&self.trie, span, &leaf);
                 self.settle(done)
@@ -346,7 +349,7 @@ impl Fib6 {
         }
     }
 
-    /// Brings lookups in line with many prefixes, in order, in one go, all or none.
+    /// Updates lookups for many prefixes, in order, at once: all or none.
     fn refresh_all(&mut self, keys: &[Key], leaf: impl Fn(u32) -> Leaf) -> Result<(), TableFull> {
         let mut done = Ok(());
         let longer = &keys[keys.iter().take_while(|key| key.length() == 0).count()..];
@@ -354,7 +357,7 @@ impl Fib6 {
             done = self.writer.refresh(&self.trie, *key, &leaf);
         } else {
             let mut slots: Vec<usize> = Vec::new();
-            // Those that lie in a wide one are made with it.
+            // Prefixes within a wide one are rebuilt with it.
             let mut wide: Option<Key> = None;
             for key in longer {
                 if wide.is_some_and(|wide| wide.covers(*key)) {
@@ -370,7 +373,7 @@ impl Fib6 {
                     done = done.and_then(|()| self.writer.renew_wide(&self.trie, *key, &leaf));
                 }
             }
-            // In order but for those of nibbles, which lie behind the others.
+            // In order, except for those of nibbles, which come after the others.
             slots.sort();
             slots.dedup();
             for slot in slots {
@@ -380,8 +383,8 @@ impl Fib6 {
         if done.is_err() || longer.len() == keys.len() {
             return self.settle(done);
         }
-        // What covers everything comes first and goes last: no address is without a route that has one before and
-        // after.
+        // The default route is added first and removed last, so that no address is ever without a route if it has one
+        // before and after.
         let default = self.trie.get(Key::DEFAULT).map_or(Leaf::MISS, leaf);
         if default != Leaf::MISS {
             self.table.set_default(default);
@@ -393,15 +396,14 @@ impl Fib6 {
         Ok(())
     }
 
-    /// Changes many prefixes in one go, which costs a fraction of as many single changes. Lookups meet the table
-    /// before or after the change of each prefix. `changes` is put into another order; changes of the same
-    /// prefix are made in theirs.
+    /// Changes many prefixes at once, which costs a fraction of as many single changes. A lookup sees each prefix
+    /// before or after its change. `changes` is reordered, but changes of the same prefix are made in their order.
     pub fn change<C: Copy>(&mut self, changes: &mut [(Key, C)], routes: &mut impl Routes<C>) {
         sort(changes);
         self.change_sorted(changes, routes);
     }
 
-    /// The same of changes, or of a part of them, in the order of [`sort`].
+    /// The same for changes, or a part of them, in the order of [`sort`].
     pub fn change_sorted<C: Copy>(&mut self, changes: &[(Key, C)], routes: &mut impl Routes<C>) {
         if changes.len() >= MANY {
             self.trie.tidy();
@@ -420,7 +422,7 @@ impl Fib6 {
         for (key, change) in changes.iter().copied() {
             let (mut old, mut after) = (Leaf::MISS, None);
             let before = self.trie.change(key, |before| {
-                // A merge may change what the number means.
+                // A merge may change the meaning of the number.
                 old = before.map_or(Leaf::MISS, |value| routes.leaf(value));
                 after = routes.merge(key, before, change);
                 after
@@ -435,7 +437,7 @@ impl Fib6 {
         }
     }
 
-    /// Makes changes of which not all find room, for whom there is some; they are in the tree now.
+    /// Publishes changes one by one as far as there is room; together they had none. All of them are in the tree now.
     fn change_one_by_one<C: Copy>(
         &mut self,
         made: &[(Key, Option<u32>, Option<u32>, C)],
@@ -449,7 +451,7 @@ impl Fib6 {
             groups.push(group);
             rest = behind;
         }
-        // The default route finds room always; it comes first and goes last.
+        // The default route always has room; it is added first and removed last.
         if let Some([(Key::DEFAULT, _, None, _), ..] | [.., (Key::DEFAULT, _, None, _)]) = groups.first() {
             groups.rotate_left(1);
         }
@@ -465,7 +467,7 @@ impl Fib6 {
         }
     }
 
-    /// What lookups find at present, the default route included. For audits.
+    /// The leaf that lookups find at present, the default route included. For audits.
     pub fn shown(&self, address: u128) -> Leaf {
         match self.table.lines.follow(self.writer.start().entry(address), address) {
             MISS => self.table.default(),
@@ -473,26 +475,26 @@ impl Fib6 {
         }
     }
 
-    /// The number of exactly this prefix.
+    /// The number of this exact prefix.
     pub fn get(&self, key: Key) -> Option<u32> {
         self.trie.get(key)
     }
 
-    /// The longest prefix of at most `length` bits around an address (host order) of which `is` gives something,
-    /// and that.
+    /// The longest prefix of at most `length` bits that contains an address (host order) and for which `is` returns a
+    /// value; returns that value.
     pub fn longest<R>(&self, address: u128, length: u8, is: impl FnMut(Key, u32) -> Option<R>) -> Option<R> {
         self.trie.longest(address, length, is)
     }
 
-    /// All prefixes, by address and then the shorter first.
+    /// All prefixes, ordered by address, and then by length, the shorter first.
     pub fn iter(&self) -> impl Iterator<Item = (Key, u32)> + '_ {
         self.trie.within(Key::DEFAULT)
     }
 
-    /// The prefixes behind one, whether that is there or not, in the same order.
+    /// The prefixes after a given one, which need not be in the table, in the same order.
     pub fn behind(&self, key: Key) -> impl Iterator<Item = (Key, u32)> + '_ {
         let inside = self.trie.within(key).filter(move |(inner, _)| *inner != key);
-        // Then what lies right of it, the nearest first.
+        // Then the prefixes to the right of it, the nearest first.
         let beside = (1..=key.length()).rev().filter_map(move |length| {
             let bit = 1 << (u128::BITS - u32::from(length));
             (key.address() & bit == 0).then(|| Key::new(key.address() | bit, length))
@@ -505,7 +507,7 @@ impl Fib6 {
         self.trie.len()
     }
 
-    /// Whether there is none at all.
+    /// Whether there are no prefixes.
     pub fn is_empty(&self) -> bool {
         self.trie.len() == 0
     }
@@ -515,14 +517,14 @@ impl Fib6 {
         self.trie.lengths()
     }
 
-    /// About how many bytes of memory lookups and writer's book occupy.
+    /// Approximate bytes of memory for lookups and bookkeeping.
     pub fn memory(&self) -> Memory {
         Memory { lookup: self.writer.memory(), prefixes: self.trie.memory() }
     }
 }
 
-/// Puts changes in the order of their keys, those of one key in their own. Most differ in the upper half of the
-/// address: to sort these with the places where they were moves a third of the bytes.
+/// A stable sort of changes by their keys. Most keys differ in the upper half of the address: sorting only these
+/// halves, with their positions, moves a third of the bytes.
 pub fn sort<C: Copy>(changes: &mut [(Key, C)]) {
     let upper = |key: Key| (key.address() >> 64) << 64;
     let mut order: Vec<u128> = changes.iter().enumerate().map(|(at, (key, _))| upper(*key) | at as u128).collect();
@@ -536,7 +538,7 @@ pub fn sort<C: Copy>(changes: &mut [(Key, C)]) {
     changes.copy_from_slice(&sorted);
 }
 
-/// Leaves of a kind that means something else to entries never get there.
+/// Checks that no leaf has a kind that entries use for another purpose.
 fn checked(leaf: impl Fn(u32) -> Leaf) -> impl Fn(u32) -> Leaf {
     move |value| {
         let leaf = leaf(value);

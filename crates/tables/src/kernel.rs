@@ -1,8 +1,8 @@
-//! Which instructions batches are looked up with.
+//! Which instruction set looks up batches.
 
 use std::sync::OnceLock;
 
-/// How a batch is looked up. All give the same leaves.
+/// A way to look up batches. All give the same leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kernel {
     /// Any processor: plain loads and software prefetch.
@@ -32,8 +32,8 @@ impl Kernel {
         }
     }
 
-    /// The best that the processor has, or what the environment asks for with
-    /// `QUIVER_SIMD=scalar|avx2|avx512` as far as the processor has it. Read once.
+    /// The best that the processor supports, or the one that the environment chooses with
+    /// `QUIVER_SIMD=scalar|avx2|avx512` as far as the processor supports it. Read once.
     pub fn chosen() -> Kernel {
         static CHOSEN: OnceLock<Kernel> = OnceLock::new();
         *CHOSEN.get_or_init(|| {
@@ -48,7 +48,7 @@ impl Kernel {
     }
 }
 
-/// What processors with AVX2 have besides; a guest's may be told otherwise.
+/// Other extensions of every processor with AVX2; a hypervisor may hide them from its guest.
 #[cfg(target_arch = "x86_64")]
 fn scalar_extensions() -> bool {
     is_x86_feature_detected!("popcnt") && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2")

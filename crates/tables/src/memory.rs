@@ -1,6 +1,5 @@
-//! Address space reserved once and paid for page by page: an array that is as large
-//! as it can ever get from the first day, never moves, and costs memory only where it
-//! was written. The kernel gives zeros for the rest.
+//! Address space that is reserved once and uses memory page by page: an array that has its maximum size from the start,
+//! never moves, and takes memory only where it was written. Elsewhere the kernel returns zeros.
 
 use crate::bits::Bits;
 use std::io;
@@ -8,12 +7,12 @@ use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// What the kernel hands out at a time.
+/// The kernel's unit of memory.
 pub(crate) const SYSTEM_PAGE: usize = 4096;
-/// What it makes one large page of, where it has them.
+/// The size of a large page, where the kernel supports them.
 const LARGE_PAGE: usize = 2 << 20;
 
-/// Asks for the cache line of a value; never faults and changes nothing.
+/// Prefetches the cache line of a value; never faults and changes nothing.
 #[inline(always)]
 pub(crate) fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
@@ -26,8 +25,8 @@ pub(crate) fn prefetch<T>(value: &T) {
     let _ = value;
 }
 
-/// The same for the second-level cache only. More of such requests may be under way than of those for the first level,
-/// so that many at once come sooner from afar; what is near comes later.
+/// The same for the second-level cache only. More such requests can be pending at once than requests for the first
+/// level, so many distant lines arrive sooner; lines that are near arrive later.
 #[inline(always)]
 pub(crate) fn prefetch_far<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
@@ -40,33 +39,33 @@ pub(crate) fn prefetch_far<T>(value: &T) {
     let _ = value;
 }
 
-/// Gives heap memory that nobody uses back to the system, where the C library can: after a million routes have
-/// gone. It takes milliseconds.
+/// Returns unused heap memory to the system, where the C library can: after a million routes have gone. It takes
+/// milliseconds.
 pub fn trim_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: it only looks at memory that is free.
+    // SAFETY: it changes only memory that is free.
     unsafe {
         libc::malloc_trim(0);
     }
 }
 
-/// Has the C library, where it can, keep little heap memory that is free: a megabyte at the top of each arena. What is
-/// larger is mapped by itself. By default both limits grow with what is freed (mallopt(3), M_MMAP_THRESHOLD), and the
-/// top of a thread's arena, up to 64 MiB, is out of the reach of [`trim_heap`]. For the start of a process.
+/// Makes the C library, where it can, keep little free heap memory: a megabyte at the top of each arena. Larger blocks
+/// are mapped separately. By default both limits grow with what is freed (mallopt(3), M_MMAP_THRESHOLD), and
+/// [`trim_heap`] cannot reach the top of a thread's arena, up to 64 MiB. To be called at the start of a process.
 pub fn keep_heap_small() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     for limit in [libc::M_TRIM_THRESHOLD, libc::M_MMAP_THRESHOLD] {
-        // SAFETY: it changes where memory comes from later, and nothing that is there.
+        // SAFETY: it affects only where later memory comes from.
         unsafe { libc::mallopt(limit, 1 << 20) };
     }
 }
 
-/// What the memory behind a [`Reserved`] array is made of.
+/// The kind of pages behind a [`Reserved`] array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pages {
-    /// Small pages whatever the system's default, so that one route does not cost 2 MiB.
+    /// Small pages whatever the system's default, so that a single route does not cost 2 MiB.
     Small,
-    /// Transparent huge pages where the system has them: fewer TLB misses.
+    /// Transparent huge pages where the system supports them: fewer TLB misses.
     Huge,
 }
 
@@ -80,7 +79,7 @@ pub(crate) unsafe trait Zeroed {}
 unsafe impl Zeroed for u8 {}
 // SAFETY: same layout as u32; zero is a value; no drop.
 unsafe impl Zeroed for AtomicU32 {}
-// SAFETY: as above, of u64.
+// SAFETY: as above, for u64.
 unsafe impl Zeroed for AtomicU64 {}
 
 /// An array of zeros in lazily touched anonymous memory.
@@ -99,15 +98,15 @@ unsafe impl<T: Zeroed + Sync> Sync for Reserved<T> {}
 
 impl<T: Zeroed> Reserved<T> {
     /// # Errors
-    /// What mmap(2) says, usually that the address space limit is too small.
+    /// Those of mmap(2), usually that the address space limit is too small.
     ///
     /// # Panics
     /// When `length` is zero or more than fits the address space.
     pub(crate) fn new(length: usize, pages: Pages) -> io::Result<Reserved<T>> {
         let bytes = length.checked_mul(size_of::<T>()).expect("fits usize");
         assert!(bytes > 0, "an array of nothing");
-        // SAFETY: a new anonymous mapping at an address that the kernel chooses; one of megabytes begins where a large
-        // page may.
+        // SAFETY: a new anonymous mapping at an address that the kernel chooses; one of megabytes begins at the
+        // boundary of a large page.
         let address = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -132,39 +131,39 @@ impl<T: Zeroed> Reserved<T> {
         Ok(Reserved { base, length })
     }
 
-    /// Gives the memory behind whole system pages back; they read as zeros from then on.
+    /// Returns the memory behind whole system pages to the system; it reads as zeros from then on.
     ///
     /// # Panics
     /// When the range is not inside the array or not of whole pages of 4096 bytes.
     pub(crate) fn give_back(&self, range: Range<usize>) {
         let (begin, bytes) = (range.start * size_of::<T>(), range.len() * size_of::<T>());
         assert!(range.end <= self.length && begin % SYSTEM_PAGE == 0 && bytes % SYSTEM_PAGE == 0);
-        // SAFETY: inside our own mapping, whose values are integers: a reader finds the old value or zero. Callers
-        // name only what is zero or what no lookup leads to. Larger system pages make the call fail, and then nothing
-        // has changed.
+        // SAFETY: inside our own mapping, whose values are integers: a reader finds the old value or zero. Callers name
+        // only what is zero or what no lookup can reach. With larger system pages the call fails, and then nothing has
+        // changed.
         unsafe { libc::madvise(self.base.as_ptr().byte_add(begin).cast(), bytes, libc::MADV_DONTNEED) };
     }
 
-    /// Bytes that are in memory.
+    /// Bytes that are resident in memory.
     #[cfg(test)]
     pub(crate) fn resident(&self) -> usize {
         let bytes = self.length * size_of::<T>();
         let mut pages = vec![0u8; bytes.div_ceil(SYSTEM_PAGE)];
-        // SAFETY: our own mapping, and a byte for each of its pages.
+        // SAFETY: our own mapping, and one byte for each of its pages.
         let done = unsafe { libc::mincore(self.base.as_ptr().cast(), bytes, pages.as_mut_ptr()) };
         assert_eq!(done, 0, "{}", io::Error::last_os_error());
         pages.iter().filter(|page| **page & 1 != 0).count() * SYSTEM_PAGE
     }
 
-    /// Gives the memory of unused units back, of so many elements each, as far as they fill whole pages. Units from
-    /// `end` on are not used either. [`Pages::Huge`] keeps large pages whole: a hole would have the system split them,
-    /// and lookups pay for that.
+    /// Returns the memory of unused units, of `unit` elements each, as far as they fill whole pages. Units from `end`
+    /// on are not used either. [`Pages::Huge`] keeps large pages whole: a hole would make the system split them, which
+    /// would slow lookups down.
     pub(crate) fn give_units_back(&self, unused: &Bits, unit: usize, end: usize, pages: Pages) {
         let page = match pages {
             Pages::Small => SYSTEM_PAGE,
             Pages::Huge => LARGE_PAGE,
         };
-        // Large pages begin at multiples of their size in memory, which need not be so in the array.
+        // Large pages begin at multiples of their size in memory, but not necessarily in the array.
         let base = self.base.as_ptr().addr();
         for run in unused.runs(end) {
             let address = |units: usize| base + units * unit * size_of::<T>();
@@ -179,22 +178,21 @@ impl<T: Zeroed> Reserved<T> {
 }
 
 impl Reserved<AtomicU32> {
-    /// Asks for large pages from now on, or for small ones. What is there already stays as it is until the system
-    /// comes round to it.
+    /// Asks for large pages from now on, or for small ones. Existing pages stay as they are until the system converts
+    /// them.
     pub(crate) fn want_large_pages(&self, large: bool) {
         let advice = if large { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
-        // SAFETY: advice about our own mapping; a kernel that does not know it refuses.
+        // SAFETY: advice about our own mapping; a kernel that does not support it refuses.
         unsafe { libc::madvise(self.base.as_ptr().cast(), self.length * size_of::<AtomicU32>(), advice) };
     }
 
-    /// Has the system put one large page in the place of the small ones of a range, now. Who reads meanwhile waits for
-    /// the copy.
+    /// Makes the system replace the small pages of a range by one large page, now. Readers wait meanwhile for the copy.
     pub(crate) fn collapse(&self, range: Range<usize>) {
         /// Since Linux 6.1.
         const MADV_COLLAPSE: libc::c_int = 25;
         assert!(range.end <= self.length);
         let bytes = range.len() * size_of::<AtomicU32>();
-        // SAFETY: inside our own mapping, whose values do not change by it.
+        // SAFETY: inside our own mapping, whose values this does not change.
         unsafe { libc::madvise(self.base.as_ptr().add(range.start).cast(), bytes, MADV_COLLAPSE) };
     }
 }
@@ -231,7 +229,7 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     const UNIT: usize = 256;
-    /// Of 6 MiB: there is a whole large page among them, wherever they begin.
+    /// 6 MiB of units: they include a whole large page, wherever they begin.
     const UNITS: usize = (6 << 20) / (UNIT * size_of::<AtomicU32>());
 
     proptest! {

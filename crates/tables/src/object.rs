@@ -1,14 +1,13 @@
-//! Forwarding objects: what a [`Leaf`] names. One object serves all prefixes that go the
-//! same way; one cache line tells a worker all that it needs to forward.
+//! Forwarding objects: what a [`Leaf`] names. One object serves all prefixes that are forwarded alike; one cache line
+//! holds all that a worker needs to forward.
 //!
-//! A line is a head word, read and written atomically, and a body. For a single path the
-//! body is the link header to write; for several, the buckets that flows are spread
-//! over. Workers read the head first and the body after it.
+//! A line is a head word, read and written atomically, and a body. For a single path the body is the link header to
+//! write; for several paths, the buckets over which flows are spread. Workers read the head first and the body after
+//! it.
 //!
-//! Changing an object under a million prefixes is one atomic write: [`Objects::replace`]
-//! fills a spare line and turns the old head into a redirection to it. When every worker
-//! has begun a new round nobody can be inside the old body, so it is overwritten with
-//! the new one and the head made direct again.
+//! Changing an object under a million prefixes is one atomic write: [`Objects::replace`] fills a spare line and turns
+//! the old head into a redirection to it. When every worker has begun a new round, no worker can be reading the old
+//! body. It is then overwritten with the new one, and the head made direct again.
 #![allow(unsafe_code)]
 
 use crate::leaf::Leaf;
@@ -26,14 +25,14 @@ pub const MAX_OBJECTS: usize = 1 << 20;
 /// Longest link header that is written in front of a packet: Ethernet with two tags and
 /// room for a few labels.
 pub const MAX_REWRITE: usize = 36;
-/// Most labels that are put before a packet: as many as fit behind an Ethernet header.
+/// Most labels that are pushed on a packet: as many as fit behind an Ethernet header.
 pub const MAX_LABELS: usize = (MAX_REWRITE - 14) / 4;
 /// Most buckets of a load balance.
 pub const MAX_BUCKETS: usize = 64;
 /// Buckets in one line.
 const BUCKETS_IN_LINE: usize = 8;
 const BODY: usize = 56;
-/// Where an adjacency's body has its next hop, behind the interface, and the link header.
+/// Offset of the next hop in an adjacency's body: the interface is before it, the link header behind it.
 const HOP: usize = 4;
 const REWRITE: usize = HOP + 16;
 
@@ -53,21 +52,21 @@ pub mod kind {
     pub const LOAD_BALANCE: u8 = 5;
     /// To the host's control plane.
     pub const PUNT: u8 = 6;
-    /// Discard, and tell the sender that there is no route.
+    /// Discard, and notify the sender that there is no route.
     pub const UNREACHABLE: u8 = 7;
-    /// Discard, and tell the sender that it may not go there.
+    /// Discard, and notify the sender that forwarding is prohibited.
     pub const PROHIBIT: u8 = 8;
-    /// To everybody on an attached network, which is not sent on.
+    /// To all hosts of an attached network; not forwarded.
     pub const BROADCAST: u8 = 9;
-    /// To be looked up in another table, the leaf's index.
+    /// Look up in another table, the leaf's index.
     pub const LOOKUP: u8 = 10;
-    /// To be counted, and then where the leaf's place says.
+    /// Count, and then forward by the leaf that is stored at this place (the leaf's index).
     pub const COUNTED: u8 = 11;
-    /// Of labels: take it off, and send the packet inside by an adjacency.
+    /// For labels: pop it, and send the packet inside by an adjacency.
     pub const POP: u8 = 12;
-    /// Of labels: take it off, and look the packet inside up in an IP table.
+    /// For labels: pop it, and look up the packet inside in an IP table.
     pub const POP_LOOKUP: u8 = 13;
-    /// Of labels: change it for the one that is beside the leaf, and on by an adjacency.
+    /// For labels: swap it for the one beside the leaf, and send by an adjacency.
     pub const SWAP: u8 = 14;
     /// How many kinds there can be.
     pub const COUNT: usize = 16;
@@ -85,37 +84,37 @@ pub enum Object {
 pub struct LoadBalance {
     /// Leaves to spread flows over: a power of two of them, at most [`MAX_BUCKETS`].
     pub buckets: Vec<Leaf>,
-    /// By what flows are told, for the node that reads this; 0: as usual.
+    /// Which fields identify a flow, for the node that reads this; 0: the default.
     pub flow: u16,
 }
 
 /// Where packets of one next hop go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adjacency {
-    /// The edge that the node which reads this takes: to the interface's output, or, when
-    /// the neighbour is not known, to the node that resolves it.
+    /// The edge that the forwarding node uses: to the interface's output or, when the neighbour is unknown, to the node
+    /// that resolves it.
     pub edge: u16,
     pub complete: bool,
     /// Largest network-layer packet that the interface carries.
     pub mtu: u16,
     pub interface: u32,
-    /// The next hop, for who must resolve it.
+    /// The next hop, for the node that must resolve it.
     pub next_hop: IpAddr,
     /// The link header, at most [`MAX_REWRITE`] bytes; empty when not complete.
     pub rewrite: Vec<u8>,
-    /// Entries of a label stack at the end of that.
+    /// Number of label stack entries at its end.
     pub labels: u8,
-    /// How many of them, from the bottom on, have time to live and traffic class of what they are put before.
+    /// How many of them, from the bottom up, copy time to live and traffic class from the packet under them.
     pub copies: u8,
     /// Bits of [`mark`].
     pub marks: u8,
 }
 
-/// What else is to be known of an adjacency.
+/// Further properties of an adjacency.
 pub mod mark {
-    /// A label that is taken off leaves its time to live and traffic class to what is below (RFC 3443, uniform model).
+    /// A label that is popped passes its time to live and traffic class to the header below (RFC 3443, uniform model).
     pub const UNIFORM: u8 = 1;
-    /// The neighbour was not confirmed lately.
+    /// The neighbour was not confirmed recently.
     pub const STALE: u8 = 2;
 }
 
@@ -137,14 +136,14 @@ struct Line {
 }
 const _: () = assert!(size_of::<Line>() == 64);
 
-// SAFETY: zeros are a line (an atomic and bytes) and nothing happens when it is dropped.
+// SAFETY: zeros are a valid line (an atomic and bytes), and dropping it does nothing.
 unsafe impl Zeroed for Line {}
-// SAFETY: the body is written only while no reader can be in it (module docs).
+// SAFETY: the body is written only while no reader can be reading it (module docs).
 unsafe impl Sync for Line {}
 
-// The head word, from the lowest byte: state, rewrite length or log2 of buckets, edge or what tells flows (16 bits),
-// MTU (16 bits), number of labels and of those that copy (4 bits each), marks. A redirection has the index of its
-// line in the upper half.
+// The head word, from the lowest byte: state, rewrite length or log2 of buckets, edge or the flow fields (16 bits), MTU
+// (16 bits), number of labels and of those that copy (4 bits each), marks. A redirection has the index of its line in
+// the upper half.
 const STATE_COMPLETE: u8 = 1;
 const STATE_INCOMPLETE: u8 = 2;
 const STATE_LOAD_BALANCE: u8 = 3;
@@ -165,7 +164,7 @@ fn head_of(object: &Object) -> u64 {
     }
 }
 
-/// The bodies of an object's lines: one, but for load balances of many buckets.
+/// The bodies of an object's lines: one line, except for load balances with many buckets.
 fn bodies_of(object: &Object) -> Vec<[u8; BODY]> {
     match object {
         Object::Adjacency(a) => {
@@ -191,28 +190,28 @@ fn bodies_of(object: &Object) -> Vec<[u8; BODY]> {
     }
 }
 
-/// What writer and readers share.
+/// What the writer and the readers share.
 struct Lines {
     lines: Reserved<Line>,
     spare: Mutex<Spare>,
 }
 
-/// Which lines are free, and where replaced objects live meanwhile.
+/// The free lines, and the lines that replaced objects use meanwhile.
 #[derive(Default)]
 struct Spare {
     /// Free runs of lines, by length.
     free: HashMap<usize, Vec<u32>>,
     /// Lines never used start here.
     fresh: usize,
-    /// Objects under redirection: the run of lines that stands in, and its length.
+    /// Redirected objects: the run of lines that each uses meanwhile, and its length.
     standing_in: HashMap<u32, (u32, usize)>,
-    /// The last change that was prepared for each object: an older one comes too late.
+    /// The last change that was prepared for each object: older changes are ignored.
     changes: HashMap<u32, u64>,
     last_change: u64,
 }
 
 impl Spare {
-    /// Makes the free runs behind the last line in use fresh again.
+    /// Makes free runs at the end fresh again.
     fn forget_last(&mut self) {
         let runs = self.free.iter().flat_map(|(run, begins)| begins.iter().map(|begin| (*begin, *run)));
         let mut runs: Vec<(u32, usize)> = runs.collect();
@@ -249,10 +248,10 @@ impl Lines {
         spare.free.entry(run).or_default().push(index);
     }
 
-    /// Writes an object into lines that no reader can be in, head last.
+    /// Writes an object into lines that no reader can be reading, the head last.
     fn write(&self, index: u32, object: &Object) {
         for (line, body) in self.lines[index as usize..].iter().zip(bodies_of(object)) {
-            // SAFETY: by the caller no reader is in this body, and there is one writer.
+            // SAFETY: by contract no reader is reading this body, and there is one writer.
             unsafe { *line.body.get() = body };
         }
         self.lines[index as usize].head.store(head_of(object), Ordering::Release);
@@ -271,19 +270,19 @@ fn run_of(object: &Object) -> usize {
 pub struct Objects {
     lines: Arc<Lines>,
     domain: Arc<Domain>,
-    /// Lines that each object takes at its own place.
+    /// The number of lines that each object has at its own place.
     runs: HashMap<u32, usize>,
 }
 
 impl Objects {
     /// # Errors
-    /// When the address space cannot be had.
+    /// When the address space cannot be reserved.
     pub fn new(domain: &Arc<Domain>) -> io::Result<Objects> {
         let lines = Lines { lines: Reserved::new(MAX_OBJECTS, Pages::Small)?, spare: Mutex::default() };
         Ok(Objects { lines: Arc::new(lines), domain: domain.clone(), runs: HashMap::new() })
     }
 
-    /// Gives memory back that objects had which are gone: the books', and that of the free lines behind the last in
+    /// Frees the memory of removed objects: that of the bookkeeping, and that of the free lines behind the last one in
     /// use.
     pub fn trim(&mut self) {
         self.runs.shrink_to_fit();
@@ -292,7 +291,7 @@ impl Objects {
         spare.standing_in.shrink_to_fit();
         let before = spare.fresh;
         spare.forget_last();
-        // Whole system pages.
+        // Only whole system pages.
         let up = |lines: usize| lines.next_multiple_of(SYSTEM_PAGE / size_of::<Line>());
         self.lines.lines.give_back(up(spare.fresh)..up(before));
     }
@@ -311,18 +310,18 @@ impl Objects {
         self.runs.is_empty()
     }
 
-    /// Makes an object and gives its index.
+    /// Makes an object and returns its index.
     ///
     /// # Errors
     /// When there is no room.
     ///
     /// # Panics
-    /// When the object is out of its bounds (rewrite length, number of buckets).
+    /// When the object exceeds its bounds (rewrite length, number of buckets).
     pub fn insert(&mut self, object: &Object) -> Result<u32, ObjectsFull> {
         self.insert_with_room(object, 1)
     }
 
-    /// As [`Objects::insert`], with room for so many buckets should it become, or be, a load balance.
+    /// As [`Objects::insert`], with room for this many buckets, in case it is or becomes a load balance.
     ///
     /// # Errors
     /// As [`Objects::insert`].
@@ -335,10 +334,10 @@ impl Objects {
         Ok(index)
     }
 
-    /// Changes an object in one step that workers see whole.
+    /// Changes an object; workers see the change as one step.
     ///
     /// # Errors
-    /// When there is no room for the line that stands in; nothing has changed.
+    /// When there is no room for the line that it uses meanwhile; nothing has changed.
     ///
     /// # Panics
     /// When there is no such object, or the new one needs more lines than the old.
@@ -346,12 +345,11 @@ impl Objects {
         self.prepare(index, object).map(Replacement::carry_out)
     }
 
-    /// Prepares a change that is carried out later, by whoever knows when: a worker between
-    /// two rounds changes what it will find in the next. What is changed or removed in the
-    /// meantime stays as that made it.
+    /// Prepares a change for later. The caller chooses the time: a worker between two rounds changes what it will find
+    /// in the next round. If the object is changed or removed first, the prepared change has no effect.
     ///
     /// # Errors
-    /// When there is no room for the line that stands in.
+    /// When there is no room for the line that it uses meanwhile.
     ///
     /// # Panics
     /// When there is no such object, or the new one needs more lines than the old.
@@ -375,7 +373,7 @@ impl Objects {
         self.runs.get(&index).map_or(0, |run| run * BUCKETS_IN_LINE)
     }
 
-    /// Frees an object that no table names any more.
+    /// Frees an object that no table refers to any more.
     ///
     /// # Panics
     /// When there is no such object.
@@ -396,7 +394,7 @@ impl Objects {
     }
 }
 
-/// A change of an object that is ready to be carried out.
+/// A prepared change of an object.
 pub struct Replacement {
     lines: Arc<Lines>,
     domain: Arc<Domain>,
@@ -408,7 +406,7 @@ pub struct Replacement {
 }
 
 impl Replacement {
-    /// Changes the object, in one step that workers see whole.
+    /// Makes the change; workers see it as one step.
     pub fn carry_out(self) {
         let Replacement { lines, domain, index, stand_in, run, object, change } = self;
         let previous = {
@@ -425,7 +423,7 @@ impl Replacement {
             let lines = lines.clone();
             domain.retire(move || lines.give_back(previous, run));
         }
-        // Not an Arc cycle for long: the domain drops the action when it has run.
+        // No lasting Arc cycle: the domain drops the action after running it.
         let weak = Arc::downgrade(&domain);
         domain.retire(move || {
             {
@@ -478,7 +476,7 @@ pub struct ObjectsRef<'r> {
 }
 
 impl ObjectHandle {
-    /// For nodes that look at many objects.
+    /// Borrows all objects, for nodes that look up many of them.
     #[inline(always)]
     pub fn load<'r>(&'r self, _round: &'r Round<'_>) -> ObjectsRef<'r> {
         ObjectsRef { lines: (&*self.lines.lines).try_into().expect("length set in new") }
@@ -492,7 +490,7 @@ impl ObjectHandle {
 }
 
 impl<'r> ObjectsRef<'r> {
-    /// Has the object of a leaf fetched.
+    /// Prefetches the object of a leaf.
     #[inline(always)]
     pub fn prefetch(&self, index: u32) {
         let line = &self.lines[index as usize & (MAX_OBJECTS - 1)];
@@ -505,8 +503,7 @@ impl<'r> ObjectsRef<'r> {
         let _ = line;
     }
 
-    /// The object of a leaf. An index that was never given out reads as an empty object:
-    /// not complete, no buckets.
+    /// The object of a leaf. An index that was never allocated reads as an empty object: incomplete, without buckets.
     #[inline(always)]
     pub fn get(&self, index: u32) -> ObjectRef<'r> {
         let lines = self.lines;
@@ -523,7 +520,7 @@ impl<'r> ObjectsRef<'r> {
 impl<'r> ObjectRef<'r> {
     #[inline(always)]
     fn body(&self) -> &'r [u8; BODY] {
-        // SAFETY: the writer leaves this body alone until we have begun another round.
+        // SAFETY: the writer does not touch this body until this worker has begun another round.
         unsafe { &*self.line.body.get() }
     }
 
@@ -543,7 +540,7 @@ impl<'r> ObjectRef<'r> {
         (self.head >> 32) as u16
     }
 
-    /// Entries of a label stack at the end of the link header.
+    /// Number of label stack entries at the end of the link header.
     #[inline(always)]
     pub fn labels(&self) -> usize {
         (self.head >> LABELS) as usize & 0xf
@@ -585,19 +582,19 @@ impl<'r> ObjectRef<'r> {
         &self.body()[REWRITE..REWRITE + length]
     }
 
-    /// The link header, when it is Ethernet without tags.
+    /// The link header, if it is Ethernet without tags.
     #[inline(always)]
     pub fn ethernet(&self) -> Option<&'r [u8; 14]> {
         ((self.head >> 8) as u8 == 14).then(|| self.body()[REWRITE..REWRITE + 14].try_into().expect("14 bytes"))
     }
 
-    /// How many buckets it has, when it is a load balance.
+    /// How many buckets it has, if it is a load balance.
     #[inline]
     fn bucket_count(&self) -> usize {
         1 << ((self.head >> 8) as u8).min(MAX_BUCKETS.ilog2() as u8)
     }
 
-    /// By what a load balance wants flows to be told; 0: as usual.
+    /// Which fields identify a flow for this load balance; 0: the default.
     #[inline]
     pub fn flow(&self) -> u16 {
         (self.head >> 16) as u16
@@ -608,19 +605,19 @@ impl<'r> ObjectRef<'r> {
         (0..self.bucket_count() as u32).map(|bucket| self.bucket(bucket))
     }
 
-    /// The link header, when it is Ethernet with one tag.
+    /// The link header, if it is Ethernet with one tag.
     #[inline(always)]
     pub fn ethernet_tagged(&self) -> Option<&'r [u8; 18]> {
         ((self.head >> 8) as u8 == 18).then(|| self.body()[REWRITE..REWRITE + 18].try_into().expect("18 bytes"))
     }
 
-    /// The link header, when it is Ethernet with two tags.
+    /// The link header, if it is Ethernet with two tags.
     #[inline(always)]
     pub fn ethernet_double_tagged(&self) -> Option<&'r [u8; 22]> {
         ((self.head >> 8) as u8 == 22).then(|| self.body()[REWRITE..REWRITE + 22].try_into().expect("22 bytes"))
     }
 
-    /// The leaf that a flow takes, by its hash.
+    /// The leaf for a flow, by its hash.
     #[inline]
     pub fn bucket(&self, hash: u32) -> Leaf {
         if self.head as u8 != STATE_LOAD_BALANCE {
@@ -691,7 +688,7 @@ mod tests {
         const MANY: usize = 20_000;
         let indices: Vec<u32> = (0..MANY).map(|_| objects.insert(&adjacency(1)).unwrap()).collect();
         indices.iter().for_each(|index| objects.replace(*index, &adjacency(2)).unwrap());
-        // Two stay, and with them the lines between; one that is to be changed has its new line far behind.
+        // Two objects stay, and with them the lines between; one with a prepared change has its new line far behind.
         let (kept, changed) = (indices[0], indices[700]);
         let later = objects.prepare(changed, &adjacency(4)).unwrap();
         for index in indices.iter().filter(|index| ![kept, changed].contains(*index)) {
@@ -704,7 +701,7 @@ mod tests {
         domain.collect_all();
         objects.trim();
         assert!(objects.lines.lines.resident() <= 1024 * size_of::<Line>());
-        // None is given out twice.
+        // No index is allocated twice.
         let again: BTreeSet<u32> = (0..MANY).map(|_| objects.insert(&adjacency(3)).unwrap()).collect();
         assert!(again.len() == MANY && !again.contains(&kept) && !again.contains(&changed));
         let (mut reader, handle) = (domain.register().unwrap(), objects.handle());

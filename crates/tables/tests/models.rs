@@ -1,8 +1,8 @@
 //! How the routing table's slots are published, in every interleaving and with every stale read that the memory model
-//! allows (loom): what a lookup finds was true, before or after.
+//! allows (loom): a lookup finds the route from before or after a change.
 //!
 //! The steps are those of `Painter::enter_page`, `paint`, `leave_page` and `Table::lookup` in `fib4`, over two /24s
-//! with two addresses each. The real ones hold 16 million, which no model can walk through; reclamation is the real
+//! with two addresses each. The real table holds 16 million /24s, which no model can explore; reclamation is the real
 //! one.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p quiver-tables --test models --release`
@@ -41,7 +41,7 @@ impl Slots {
         })
     }
 
-    /// `address` is the number of the /24, and of the address within.
+    /// `address` is the number of the /24, and of the address within it.
     fn lookup(&self, _: &Round<'_>, address: (usize, usize)) -> u32 {
         loop {
             let default = self.default.load(Ordering::Acquire);
@@ -58,7 +58,7 @@ impl Slots {
         }
     }
 
-    /// The one page takes the place of a /24's slot.
+    /// Replaces a /24's slot by the only page.
     fn enter_page(&self, slot: usize) {
         let now = self.first[slot].load(Ordering::Relaxed);
         self.second.iter().for_each(|inner| inner.store(now, Ordering::Relaxed));
@@ -69,7 +69,7 @@ impl Slots {
         self.second[address].store(leaf, Ordering::Release);
     }
 
-    /// All of the page is alike: the /24's slot says it again.
+    /// The whole page has one leaf: puts it back into the /24's slot.
     fn leave_page(&self, slot: usize) {
         let leaf = self.second[0].load(Ordering::Relaxed);
         self.first[slot].store(leaf, Ordering::Release);
@@ -140,7 +140,7 @@ fn a_page_is_used_again_when_nobody_reads_it_any_more() {
         domain.retire(move || *freed.lock().unwrap() = true);
         domain.collect();
         if *free.lock().unwrap() {
-            // The other /24 has what the first must never show.
+            // The other /24 has leaves that the first must never show.
             slots.enter_page(1);
             slots.paint(1, D);
         }
@@ -151,7 +151,7 @@ fn a_page_is_used_again_when_nobody_reads_it_any_more() {
 
 #[test]
 fn no_address_is_without_a_route_that_has_one_before_and_after() {
-    // 0/0 is there, 10/8 comes, 0/0 goes; and the way back.
+    // 0/0 is there, 10/8 is added, 0/0 is removed; and the reverse.
     let there = |slots: &Slots, _: &Arc<Domain>| {
         slots.first[0].store(A, Ordering::Release);
         slots.set_default(MISS);
@@ -162,7 +162,8 @@ fn no_address_is_without_a_route_that_has_one_before_and_after() {
         slots.first[0].store(MISS, Ordering::Release);
     };
     check(([A, MISS], MISS), (0, 0), &[A, D], back);
-    // Both in a row: the default route is at the end what it was at the beginning, and is told apart.
+    // Both in a row: the default route is the same at the end as at the beginning, and the lookup must notice the
+    // change.
     let back_and_there = |slots: &Slots, _: &Arc<Domain>| {
         slots.set_default(D);
         slots.first[0].store(MISS, Ordering::Release);

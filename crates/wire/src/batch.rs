@@ -1,12 +1,12 @@
 //! Header kernels over many packets at once.
 //!
-//! A kernel gets [`Frames`], the places of up to a vector of packet heads, and columns
-//! of metadata beside them. It touches each header once and leaves what later nodes
-//! need in the columns, so that they need not touch the packet again.
+//! A kernel gets [`Frames`], the addresses of up to a vector of packet heads, and columns of metadata beside them. It
+//! touches each header once and writes what later nodes need into the columns, so that they need not touch the packet
+//! again.
 //!
-//! Each kernel exists as portable code, for AVX2 and for AVX-512 (with VBMI, as every
-//! AVX-512 machine since Ice Lake and Zen 4 has); tests hold them equal. Which one runs is
-//! decided once: the best that the processor has, or less by `QUIVER_SIMD=scalar|avx2`.
+//! Each kernel exists as portable code, for AVX2 and for AVX-512 (with VBMI, as every AVX-512 machine since Ice Lake
+//! and Zen 4 has); tests hold them equal. The choice is made once: the best that the processor has, or less by
+//! `QUIVER_SIMD=scalar|avx2`.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
@@ -32,13 +32,13 @@ use std::sync::OnceLock;
 
 /// Bytes that must be readable at each offset.
 pub const READABLE: usize = 64;
-/// Fewer packets than this are looked at one by one: no register would be full.
+/// Fewer packets than this are processed one by one: they would not fill a register.
 const FEW: usize = 8;
 /// Bytes that must be writable before each offset.
 pub const WRITABLE_BEFORE: usize = 64;
 
-/// What [`ethernet_ip4`] found wrong or remarkable, a bit each. No bit: an IPv4 packet
-/// for us, without options, whole, unexpired, its header sound.
+/// What [`ethernet_ip4`] found wrong or remarkable, one bit each. No bit: an IPv4 packet for us, without options,
+/// complete, unexpired, with a valid header.
 pub mod check {
     /// Addressed to another station (IEEE 802.3 unicast, not this interface's).
     pub const OTHER_STATION: u32 = 1 << 0;
@@ -61,24 +61,22 @@ pub mod check {
     pub const TTL: u32 = 1 << 8;
     /// A fragment: more to come, or not the first.
     pub const FRAGMENT: u32 = 1 << 9;
-    /// The source is no host's address wherever it is seen: in 0/8, 127/8 or 224/3 (RFC 1812
-    /// 5.3.7, RFC 6890).
+    /// The source is never a host's address: in 0/8, 127/8 or 224/3 (RFC 1812 5.3.7, RFC 6890).
     pub const MARTIAN_SOURCE: u32 = 1 << 10;
-    /// The destination is in 0/8, 127/8 or 224/3: a martian, a multicast group or the limited
-    /// broadcast, which `target` tells apart.
+    /// The destination is in 0/8, 127/8 or 224/3: a martian, a multicast group or the limited broadcast; `target`
+    /// distinguishes them.
     pub const SPECIAL_DESTINATION: u32 = 1 << 11;
     /// EtherType is not 0x86dd (of [`super::ethernet_ip6`]).
     pub const NOT_IP6: u32 = 1 << 12;
     /// EtherType is not 0x8847 (of [`super::ethernet_mpls`]).
     pub const NOT_MPLS: u32 = 1 << 13;
-    /// Not a fault: the packet was seen as IPv6, so that the bits tell about it.
+    /// No fault: the packet was examined as IPv6, so the bits are valid.
     pub const EXAMINED6: u32 = 1 << 14;
-    /// Not a fault: the packet was seen as IPv4, so that the bits above tell about it.
+    /// No fault: the packet was examined as IPv4, so the bits above are valid.
     pub const EXAMINED: u32 = 1 << 15;
-    /// All of the above. Packet flags of other meaning lie outside.
+    /// All of the above. Other packet flags are outside of these bits.
     pub const ALL: u32 = 0xffff;
-    /// Input flag: the packet's length column spans several segments, so padding is
-    /// not cut off here.
+    /// Input flag: the packet's length column spans several segments, so padding is not removed here.
     pub const CHAINED: u32 = 1 << 16;
 }
 
@@ -116,8 +114,8 @@ impl<'a> Frames<'a> {
         unsafe { self.base.add(place) }
     }
 
-    /// The first 64 bytes at the offset of packet `i`. What lies beyond the packet's
-    /// length is left over from earlier packets.
+    /// The first 64 bytes at the offset of packet `i`. Bytes beyond the packet's length are left over from earlier
+    /// packets.
     #[inline]
     pub fn bytes(&self, i: usize) -> &[u8; READABLE] {
         // SAFETY: readable by the contract of `new`; `&self` excludes writers, which
@@ -125,7 +123,7 @@ impl<'a> Frames<'a> {
         unsafe { &*self.head(i).cast() }
     }
 
-    /// Has the head of packet `i` fetched, if there is such a packet.
+    /// Prefetches the head of packet `i`, if there is such a packet.
     #[inline(always)]
     fn prefetch(&self, i: usize) {
         #[cfg(target_arch = "x86_64")]
@@ -140,14 +138,14 @@ impl<'a> Frames<'a> {
     /// The heads of `N` packets from `at` on.
     ///
     /// # Safety
-    /// There are so many.
+    /// There are that many packets.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn heads<const N: usize>(&self, at: usize) -> [*mut u8; N] {
         let mut heads = [self.base; N];
         for (i, head) in heads.iter_mut().enumerate() {
-            // SAFETY: both columns are as long as there are packets; the place is within the memory
-            // of packet `at + i` (contract of `new`).
+            // SAFETY: both columns have an entry for each packet; the place is within the memory of packet `at + i`
+            // (contract of `new`).
             unsafe {
                 let (packet, offset) = (*self.packets.as_ptr().add(at + i), *self.offsets.as_ptr().add(at + i));
                 *head = self.base.add(packet as usize * self.stride + offset as usize);
@@ -156,8 +154,8 @@ impl<'a> Frames<'a> {
         heads
     }
 
-    /// Forwards packet `i` whose network header is at the offset: puts `rewrite`, a whole
-    /// link header, right before it, and counts the hop.
+    /// Forwards packet `i`, whose network header is at the offset: writes `rewrite`, a whole link header, right before
+    /// it, and counts the hop.
     ///
     /// # Panics
     /// When `rewrite` is longer than [`WRITABLE_BEFORE`].
@@ -171,10 +169,10 @@ impl<'a> Frames<'a> {
         unsafe { H::count(head) };
     }
 
-    /// [`Frames::forward`] for all packets with the same Ethernet header.
+    /// [`Frames::forward`] for all packets, with the same Ethernet header.
     #[inline]
     pub fn forward_all<H: Hop>(&mut self, rewrite: &[u8; 14]) {
-        // Two stores of 8 that overlap: one of 16 would reach into bytes that are not the header's.
+        // Two overlapping stores of 8 bytes: one of 16 would overwrite bytes that are not the header's.
         let words = [word(rewrite, 0), word(rewrite, 6)];
         for head in self.places() {
             // SAFETY: the 14 bytes before the head are writable, the hop is counted within the
@@ -187,7 +185,7 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// [`Frames::forward`] for all packets with the same Ethernet header that has tags.
+    /// [`Frames::forward`] for all packets, with the same Ethernet header that has tags.
     #[inline]
     pub fn forward_all_tagged<H: Hop, const N: usize>(&mut self, rewrite: &[u8; N]) {
         let (first, last) = ends(rewrite);
@@ -206,8 +204,8 @@ impl<'a> Frames<'a> {
         unsafe { forward_tagged::<H, N>(self.head(i), first, last) };
     }
 
-    /// [`Frames::forward`] for one packet after the other, each with the Ethernet header that is given for it, as
-    /// long as one is; how many.
+    /// [`Frames::forward`] for one packet after the other, with the Ethernet header that `next` returns for each, until
+    /// it returns none; returns how many.
     #[inline(always)]
     pub fn forward_while<'h, H: Hop>(&mut self, mut next: impl FnMut() -> Option<&'h [u8; 14]>) -> usize {
         for (i, head) in self.places().enumerate() {
@@ -222,7 +220,7 @@ impl<'a> Frames<'a> {
         self.len()
     }
 
-    /// All heads in turn.
+    /// All heads, one after the other.
     #[inline(always)]
     fn places(&self) -> impl Iterator<Item = *mut u8> {
         // SAFETY: each is within the memory of its packet (contract of `new`).
@@ -232,7 +230,7 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// In what bits packets differ from a pattern, in the eight bytes behind the addresses.
+/// In which bits packets differ from a pattern, in the eight bytes behind the addresses.
 ///
 /// # Safety
 /// 20 bytes are readable at each head.
@@ -240,7 +238,7 @@ impl<'a> Frames<'a> {
 #[inline(always)]
 unsafe fn differ(heads: &[*mut u8], pattern: u64) -> u64 {
     heads.iter().fold(0, |bits, head| {
-        // SAFETY: given by the caller.
+        // SAFETY: by contract.
         let behind = unsafe { head.add(12).cast::<u64>().read_unaligned() };
         bits | (u64::from_le(behind) ^ pattern)
     })
@@ -263,7 +261,7 @@ fn ends<const N: usize>(rewrite: &[u8; N]) -> (u128, u64) {
 /// `N` bytes before and 12 after `head` are writable and not otherwise borrowed.
 #[inline(always)]
 unsafe fn forward_tagged<H: Hop, const N: usize>(head: *mut u8, first: u128, last: u64) {
-    // SAFETY: given by the caller; N is 16 to 24, so that the two stores cover the N bytes.
+    // SAFETY: by contract; N is 16 to 24, so the two stores cover the N bytes.
     unsafe {
         head.sub(N).cast::<u128>().write_unaligned(first);
         head.sub(8).cast::<u64>().write_unaligned(last);
@@ -271,12 +269,12 @@ unsafe fn forward_tagged<H: Hop, const N: usize>(head: *mut u8, first: u128, las
     }
 }
 
-/// How a protocol counts a hop that a packet takes.
+/// How a protocol counts a hop of a packet.
 pub trait Hop: sealed::Hop {}
 
-/// IPv4 takes one from the time to live, and has the checksum match (RFC 1141).
+/// IPv4 decrements the time to live, and updates the checksum (RFC 1141).
 pub enum Hop4 {}
-/// IPv6 takes one from the hop limit.
+/// IPv6 decrements the hop limit.
 pub enum Hop6 {}
 
 impl Hop for Hop4 {}
@@ -291,14 +289,13 @@ mod sealed {
 }
 
 impl sealed::Hop for Hop4 {
-    /// Decrements TTL and updates the checksum in one read-modify-write of the word that
-    /// holds TTL, protocol and checksum. Taking 1 from the TTL takes 0x0100 from its
-    /// big-endian word, so the checksum grows by 0x0100 with end-around carry (RFC 1141);
-    /// seen little-endian that is +1 on the upper half. What comes to 0xffff is 0, as summing
-    /// anew gives it (RFC 1624 section 3).
+    /// Decrements TTL and updates the checksum in one read-modify-write of the word that holds TTL, protocol and
+    /// checksum. Taking 1 from the TTL takes 0x0100 from its big-endian word, so the checksum grows by 0x0100 with
+    /// end-around carry (RFC 1141); read as little-endian, that is +1 on the upper half. A result of 0xffff becomes 0,
+    /// as a new sum would give (RFC 1624 section 3).
     #[inline(always)]
     unsafe fn count(head: *mut u8) {
-        // SAFETY: given by the caller.
+        // SAFETY: by contract.
         unsafe {
             let word = head.add(8).cast::<u32>();
             let (sum, carry) = u32::from_le(word.read_unaligned()).overflowing_add(0x1_0000 - 1);
@@ -311,7 +308,7 @@ impl sealed::Hop for Hop4 {
 impl sealed::Hop for Hop6 {
     #[inline(always)]
     unsafe fn count(head: *mut u8) {
-        // SAFETY: given by the caller.
+        // SAFETY: by contract.
         unsafe {
             let limit = head.add(7);
             limit.write(limit.read().wrapping_sub(1));
@@ -328,7 +325,7 @@ pub enum Simd {
 }
 
 impl Simd {
-    /// The best that this processor has, unless `QUIVER_SIMD` says less.
+    /// The best that this processor has, unless `QUIVER_SIMD` limits it.
     pub fn detected() -> Simd {
         static DETECTED: OnceLock<Simd> = OnceLock::new();
         *DETECTED.get_or_init(|| {
@@ -374,7 +371,7 @@ fn avx512_available() -> bool {
     false
 }
 
-/// What stands between the addresses of a frame and its EtherType.
+/// What is between the addresses of a frame and its EtherType.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(transparent)]
 pub struct Shape(u8);
@@ -388,7 +385,7 @@ impl Shape {
     const DEEPER: u8 = 1 << 4;
     const TRUNCATED: u8 = 1 << 5;
 
-    /// Whole tags: 0, 1 or 2.
+    /// Complete tags: 0, 1 or 2.
     #[inline]
     pub fn depth(self) -> usize {
         (self.0 & Shape::DEPTH) as usize
@@ -408,13 +405,12 @@ impl Shape {
     pub fn outer_type(self) -> EtherType {
         if self.0 & Shape::OUTER_AD != 0 { EtherType::QINQ } else { EtherType::VLAN }
     }
-    /// Whether the inner tag is of another type than 802.1Q.
+    /// Whether the inner tag's type is not 802.1Q.
     #[inline]
     pub fn is_inner_other(self) -> bool {
         self.0 & Shape::INNER_OTHER != 0
     }
-    /// The types of its tags as they stand in the eight bytes behind the addresses, read
-    /// little-endian.
+    /// The types of its tags as in the eight bytes behind the addresses, read little-endian.
     #[cfg(target_arch = "x86_64")]
     fn types(self) -> u64 {
         let inner = if self.is_inner_other() { EtherType::QINQ } else { EtherType::VLAN };
@@ -425,7 +421,7 @@ impl Shape {
     pub fn is_deeper(self) -> bool {
         self.0 & Shape::DEEPER != 0
     }
-    /// Tags and all, it is as frames should be.
+    /// At most two tags, and the frame is not truncated.
     #[inline]
     pub fn is_sound(self) -> bool {
         self.0 & (Shape::DEEPER | Shape::TRUNCATED) == 0
@@ -450,26 +446,25 @@ pub fn shapes(frames: &Frames<'_>, lengths: &[u16], shapes: &mut [Shape], tags: 
 /// The shape of the first frame, which is `length` bytes long, and its tags' control information.
 ///
 /// # Panics
-/// When there is none.
+/// When there is no frame.
 #[inline]
 pub fn first_shape(frames: &Frames<'_>, length: u16) -> (Shape, u32) {
     scalar::shape(frames.bytes(0), length)
 }
 
-/// How far frames are alike.
+/// How far frames have the same shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Alike {
-    /// So many, from the first on, are of one shape: they have been examined, the others have not
-    /// been touched.
+    /// The first `done` frames have one shape: they have been examined, the others have not been touched.
     pub done: usize,
     /// The union of their faults.
     pub faults: u32,
-    /// Their tags name the same VLANs.
+    /// Their tags have the same VLANs.
     pub one_vlan: bool,
 }
 
-/// [`ethernet_ip4`] over frames as long as they have the (sound) shape of the `first`. With tags
-/// their control information is left in `tags`.
+/// [`ethernet_ip4`] over frames as long as they have the (sound) shape of the `first`. The control information of tags
+/// is written to `tags`.
 ///
 /// # Panics
 /// When a column is shorter than the frames are many.
@@ -511,7 +506,7 @@ pub fn alike_ip4_with(
     }
 }
 
-/// [`ethernet_ip4`] over frames with VLAN tags, whose `shapes` were found before.
+/// [`ethernet_ip4`] over frames with VLAN tags, whose `shapes` are known.
 ///
 /// # Panics
 /// When a column is shorter than the frames are many.
@@ -545,11 +540,11 @@ pub fn tagged_ip4_with(
     }
 }
 
-/// Columns that [`ethernet_ip4`] reads and writes, one entry a packet.
+/// Columns that [`ethernet_ip4`] reads and writes, one entry for each packet.
 pub struct EthernetColumns<'a> {
     /// Bits of [`check`] are set; others are kept.
     pub flags: &'a mut [u32],
-    /// Frame bytes; Ethernet padding behind a sound IPv4 packet is cut off.
+    /// Frame bytes; Ethernet padding behind a sound IPv4 packet is removed.
     pub length: &'a mut [u16],
     /// IPv4 destination, host order (of sound IPv4 packets).
     pub target: &'a mut [u32],
@@ -566,9 +561,9 @@ impl<'a> EthernetColumns<'a> {
     }
 }
 
-/// One pass over Ethernet and IPv4 headers: station, ethertype, and the checks of
-/// RFC 1812 5.2.2 and 5.3.7 (version, lengths, checksum, TTL, addresses), into `columns`. Frames start at
-/// the Ethernet header. Says the union of all faults: 0 when every packet is plain.
+/// One pass over Ethernet and IPv4 headers: station, EtherType, and the checks of RFC 1812 5.2.2 and 5.3.7 (version,
+/// lengths, checksum, TTL, addresses), into `columns`. Frames start at the Ethernet header. Returns the union of all
+/// faults: 0 when every packet is plain.
 ///
 /// # Panics
 /// When a column is shorter than the frames are many.
@@ -576,8 +571,8 @@ pub fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, columns: EthernetC
     ethernet_ip4_with(Simd::detected(), frames, station, columns, |_| {})
 }
 
-/// [`ethernet_ip4`] that tells `ahead` some destinations at a time as soon as they are known, each once and in order,
-/// so that what they will need can be fetched while other headers are looked at.
+/// [`ethernet_ip4`] that calls `ahead` with some destinations at a time as soon as they are known, each once and in
+/// order, so that what they will need can be prefetched while other headers are examined.
 ///
 /// # Panics
 /// As [`ethernet_ip4`].

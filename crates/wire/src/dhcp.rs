@@ -1,7 +1,7 @@
 //! Dynamic Host Configuration Protocol (RFC 2131) with the options that a client needs (RFC 2132).
 //!
-//! Our own: the crate for it, dhcproto, depends on a DNS library and its tables of international names,
-//! and a client needs a dozen fields.
+//! This is our own code: the crate for it, dhcproto, depends on a DNS library and its tables of international names,
+//! but a client needs only a dozen fields.
 
 use crate::addr::{Ipv4Address, MacAddress};
 use std::borrow::Cow;
@@ -9,9 +9,9 @@ use std::fmt;
 
 /// Bytes before the first option: BOOTP's fields (RFC 951) and the cookie.
 pub const FIXED_LEN: usize = 240;
-/// Shorter messages do not pass every relay: BOOTP's have 64 bytes of options (RFC 951 section 3).
+/// Shorter messages do not pass every relay: BOOTP messages have 64 bytes of options (RFC 951 section 3).
 pub const MIN_LEN: usize = 300;
-/// Longest message that is written: what every host takes in one piece (RFC 2131 section 2).
+/// Longest message that is written: every host accepts it in one piece (RFC 2131 section 2).
 pub const MAX_LEN: usize = 548;
 /// UDP ports.
 pub const SERVER_PORT: u16 = 67;
@@ -20,11 +20,11 @@ pub const CLIENT_PORT: u16 = 68;
 pub const INFINITE: u32 = u32::MAX;
 /// Longest host name that is written.
 pub const MAX_HOST_NAME: usize = 63;
-/// Longest text and most addresses in an option that is written.
+/// Most bytes of text, and most addresses, in an option that is written.
 const MAX_MESSAGE: usize = 64;
 const MAX_NAME_SERVERS: usize = 8;
 const MAX_ROUTERS: usize = 8;
-/// Most bytes of an option that was split: whole addresses only.
+/// Most bytes of an option that was split: only whole addresses.
 const MAX_JOINED: usize = 252;
 
 const COOKIE: [u8; 4] = [99, 130, 83, 99];
@@ -55,10 +55,10 @@ mod option {
     pub const END: u8 = 255;
 }
 
-/// What a client asks servers to tell.
+/// Parameters that a client requests from servers.
 const PARAMETERS: [u8; 6] =
     [option::MASK, option::ROUTER, option::NAME_SERVER, option::LEASE_TIME, option::RENEWAL, option::REBINDING];
-/// Longest IPv4 packet that we say we take: what every host does (RFC 2132 9.10).
+/// Longest IPv4 packet that we announce to accept: every host does (RFC 2132 9.10).
 const MAX_SIZE: u16 = 576;
 
 /// DHCP message type (RFC 2132 9.6).
@@ -84,7 +84,7 @@ impl Kind {
     }
 }
 
-/// Why bytes are no DHCP message over Ethernet.
+/// Why bytes are not a DHCP message over Ethernet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseError {
     Truncated {
@@ -97,11 +97,11 @@ pub enum ParseError {
         length: u8,
     },
     Cookie,
-    /// The option of this code is cut short, or is not as long as it has to be.
+    /// The option with this code is truncated, or has a wrong length.
     Option(u8),
     /// BOOTP, or an unknown message type.
     Kind,
-    /// The message type is none of this direction.
+    /// The message type does not fit the direction.
     Direction(Kind),
 }
 
@@ -123,18 +123,18 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// A message, of a client or of a server.
+/// A message of a client or of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
     pub kind: Kind,
     pub transaction: u32,
-    /// Since the client began, as it says.
+    /// Seconds since the client began, as the client reports.
     pub seconds: u16,
-    /// Answers shall be broadcast: the client has no address yet.
+    /// Replies must be broadcast: the client has no address yet.
     pub broadcast: bool,
     /// The address that the client has.
     pub client: Ipv4Address,
-    /// The address that it is to have.
+    /// The address that it will have.
     pub yours: Ipv4Address,
     pub mac: MacAddress,
     pub requested: Option<Ipv4Address>,
@@ -149,7 +149,7 @@ pub struct Message<'a> {
     /// Addresses one after the other, four bytes each; see [`Message::name_servers`].
     pub name_server_bytes: &'a [u8],
     pub host_name: &'a [u8],
-    /// What a server says to people.
+    /// A server's message for people.
     pub message: &'a [u8],
 }
 
@@ -186,8 +186,7 @@ impl<'a> Message<'a> {
         addresses(self.router_bytes)
     }
 
-    /// Reads a message whose options are whole, or were joined ([`join`]). Of an option that comes twice the first
-    /// counts.
+    /// Reads a message whose options are whole, or were joined ([`join`]). If an option occurs twice, the first counts.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -212,7 +211,7 @@ impl<'a> Message<'a> {
         (message.client, message.yours) = (address(12), address(16));
         let mut seen = Seen::default();
         message.read_options(&bytes[FIXED_LEN..], &mut seen)?;
-        // RFC 2132 9.3: more of them stand where BOOTP has names.
+        // RFC 2132 9.3: the fields for BOOTP's names may hold more options.
         let overload = seen.overload.unwrap_or(0);
         for (bit, range) in [(1, FILE), (2, SNAME)] {
             if overload & bit != 0 {
@@ -229,7 +228,7 @@ impl<'a> Message<'a> {
     fn read_options(&mut self, mut rest: &'a [u8], seen: &mut Seen) -> Result<(), ParseError> {
         loop {
             let code = match rest {
-                // One that ends with the message needs no end of its own.
+                // Options that end with the message need no end option.
                 [] | [option::END, ..] => return Ok(()),
                 [option::PAD, ..] => {
                     rest = &rest[1..];
@@ -247,7 +246,7 @@ impl<'a> Message<'a> {
 
     fn read_option(&mut self, code: u8, value: &'a [u8], seen: &mut Seen) -> Option<()> {
         let whole = |value: &[u8]| (value.len() == 4).then(|| word(value));
-        // RFC 2132: at least one, and none in part.
+        // RFC 2132: at least one address, and only whole ones.
         let some = !value.is_empty() && value.len().is_multiple_of(4);
         match code {
             option::MASK => first(&mut self.mask, whole(value)?.into()),
@@ -272,8 +271,9 @@ impl<'a> Message<'a> {
         Some(())
     }
 
-    /// Writes the message, padded, to the start of `buf`; gives its length. A client's says what it
-    /// wants to be told, how much it takes, and who it is. What is too long is cut.
+    /// Writes the message, padded, to the start of `buf`; returns its length. A client's message lists the parameters
+    /// that it requests, the longest message that it accepts, and its identifier. Values that are too long are
+    /// truncated.
     ///
     /// # Panics
     /// When `buf` is shorter than [`MAX_LEN`].
@@ -320,7 +320,7 @@ impl<'a> Message<'a> {
             let [a, b, c, d, e, f] = self.mac.0;
             to.put(option::CLIENT, &[ETHERNET, a, b, c, d, e, f]);
         }
-        // RFC 2131 table 5: who gives an address back asks for nothing.
+        // RFC 2131 table 5: a client that releases or declines an address requests nothing.
         if matches!(self.kind, Kind::Discover | Kind::Request | Kind::Inform) {
             to.put(option::MAX_SIZE, &MAX_SIZE.to_be_bytes());
             to.put(option::PARAMETERS, &PARAMETERS);
@@ -330,10 +330,10 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Makes a message of one whose options are split: the parts of one stand one after the other, first those among the
-/// options, then those in the fields for names (RFC 3396 sections 5 to 7). Of an option of fixed length that is
-/// whole, what comes after it is left out, as is what goes beyond the length that an option may have. A message
-/// without such options is left as it is, and one that is cut short, for [`Message::parse`] to refuse.
+/// Joins options that are split: the parts of an option are concatenated, first those among the options, then those in
+/// the fields for names (RFC 3396 sections 5 to 7). If an option of fixed length is complete, later parts are dropped,
+/// as are bytes beyond the longest length of an option. A message without split options is unchanged, and so is one
+/// that is truncated, for [`Message::parse`] to refuse.
 pub fn join(bytes: &[u8]) -> Cow<'_, [u8]> {
     let whole = Cow::Borrowed(bytes);
     if bytes.len() < FIXED_LEN {
@@ -370,7 +370,7 @@ pub fn join(bytes: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(message)
 }
 
-/// The options of a part of a message, up to one that is cut short: that ends it, as the cut ended it for its sender.
+/// The options of a part of a message, up to one that is truncated: it ends the part.
 fn collect_options<'b>(mut rest: &'b [u8], options: &mut Vec<(u8, &'b [u8])>) {
     loop {
         match rest {
@@ -381,13 +381,13 @@ fn collect_options<'b>(mut rest: &'b [u8], options: &mut Vec<(u8, &'b [u8])>) {
                 options.push((*code, value));
                 rest = after;
             }
-            // With its own length it is refused as before.
+            // With its stated length it is refused as before.
             [code, ..] => return options.push((*code, &[])),
         }
     }
 }
 
-/// How long the value of an option is, when it is always the same.
+/// The length of an option's value, if it is fixed.
 fn fixed_length(code: u8) -> Option<usize> {
     match code {
         option::OVERLOAD | option::KIND => Some(1),
@@ -401,7 +401,7 @@ fn addresses(bytes: &[u8]) -> impl Iterator<Item = Ipv4Address> + '_ {
     bytes.chunks_exact(4).map(|four| Ipv4Address::new(four[0], four[1], four[2], four[3]))
 }
 
-/// What options say of the message as a whole.
+/// Options that concern the message as a whole.
 #[derive(Default)]
 struct Seen {
     kind: Option<Kind>,
@@ -484,7 +484,7 @@ mod tests {
             let message = Message::parse(&joined).unwrap();
             (message.kind, message.mask, message.routers().collect::<Vec<_>>(), message.name_servers().count())
         };
-        // In the middle of an address, of a mask, and over the fields for names.
+        // Split in the middle of an address, of a mask, and into the fields for names.
         let options =
             [53, 1, 2, 3, 6, 192, 0, 2, 1, 192, 0, 1, 2, 255, 255, 6, 4, 8, 8, 8, 8, 3, 2, 2, 2, 1, 2, 255, 0];
         let mut bytes = offer(&[&options[..], &[52, 1, 3, 255]].concat());
@@ -492,13 +492,13 @@ mod tests {
         bytes[44..51].copy_from_slice(&[3, 4, 192, 0, 2, 3, 255]);
         let routers = vec![ip(192, 0, 2, 1), ip(192, 0, 2, 2), ip(192, 0, 2, 3)];
         assert_eq!(read(&bytes), (Kind::Offer, Some(ip(255, 255, 255, 0)), routers, 2));
-        // An option of fixed length that is whole is not made longer.
+        // A complete option of fixed length is not made longer.
         let twice = offer(&[53, 1, 2, 1, 4, 255, 0, 0, 0, 1, 4, 255, 255, 0, 0, 53, 1, 5]);
         assert_eq!(read(&twice), (Kind::Offer, Some(ip(255, 0, 0, 0)), Vec::new(), 0));
         // As many addresses as fit one option.
         let list = [&[3, 200][..], &[7; 200], &[3, 200], &[8; 200]].concat();
         assert_eq!(read(&offer(&[&[53, 1, 2][..], &list].concat())).2.len(), 63);
-        // What is cut short is refused as ever.
+        // A truncated option is refused as before.
         let short = offer(&[53, 1, 2, 6, 4, 1, 2, 3, 4, 6, 4, 1, 2, 3, 4, 1, 9, 255]);
         assert_eq!(Message::parse(&join(&short)).unwrap_err(), ParseError::Option(1));
     }

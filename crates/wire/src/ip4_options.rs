@@ -1,10 +1,10 @@
-//! What a router does with the options of an IPv4 header (RFC 791 3.1, RFC 1812 5.2.4 and 5.3.13):
-//! checks them once, and records its address and the time where a sender asks for it.
+//! What a router does with the options of an IPv4 header (RFC 791 3.1, RFC 1812 5.2.4 and 5.3.13): it checks them once,
+//! and records its address and the time if the sender asks for that.
 
 use crate::addr::Ipv4Address;
 use crate::ipv4::{HEADER_LEN, Ipv4Option, OptionError, Options};
 
-/// Bytes of type and length, and of a record route's pointer and a timestamp's overflow and flags.
+/// Offsets in an option: its pointer, the data of a record route, and the data of a timestamp.
 const POINTER: usize = 2;
 const ROUTE_DATA: usize = 3;
 const TIMES_DATA: usize = 4;
@@ -15,7 +15,7 @@ const TIME: usize = 4;
 mod timestamp {
     pub const TIMES: u8 = 0;
     pub const ADDRESSES_TOO: u8 = 1;
-    /// Only of those whose addresses the sender wrote.
+    /// Only the routers with addresses that the sender listed.
     pub const PRESPECIFIED: u8 = 3;
     pub const MOST_OVERFLOWS: u8 = 15;
 }
@@ -23,34 +23,34 @@ mod timestamp {
 /// What is wrong with the options of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The header ends behind the type of an option.
+    /// The header ends after the type of an option.
     LengthMissing,
-    /// A length below that of type, length and what the option must have.
+    /// A length less than that of type, length and the option's minimum.
     LengthTooSmall,
     BeyondHeader,
-    /// A pointer into the option's own type, length or pointer.
+    /// A pointer to the option's own type, length or pointer.
     PointerTooSmall,
-    /// There is room left, but not for a whole entry.
+    /// Some room is left, but not enough for a whole entry.
     RoomTooSmall,
-    /// Record route and timestamp may be there once.
+    /// Record route and timestamp are allowed once.
     Twice,
-    /// More routers could not record the time than can be counted.
+    /// More routers could not record the time than the counter can hold.
     Overflow,
 }
 
-/// What options that are sound ask of a router.
+/// What valid options ask of a router.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Its address or the time is to be recorded, or that there was no room.
+    /// To record its address or the time, or to count that there was no room.
     pub record: bool,
-    /// A loose or strict source route is there.
+    /// There is a loose or strict source route.
     pub source_route: bool,
 }
 
-/// Checks the options of a header, the bytes behind its first 20.
+/// Checks the options of a header: the bytes behind its first 20.
 ///
 /// # Errors
-/// With what is wrong, and where: the byte of the header, as ICMP's parameter problem points to it.
+/// What is wrong, and the offset in the header for ICMP's parameter problem.
 pub fn examine(options: &[u8]) -> Result<Request, (Fault, u8)> {
     let mut request = Request::default();
     let (mut has_route, mut has_times) = (false, false);
@@ -86,8 +86,8 @@ pub fn examine(options: &[u8]) -> Result<Request, (Fault, u8)> {
     Ok(request)
 }
 
-/// Where the next entry of an option goes, none when it is full; or what is wrong, and at which of
-/// its bytes.
+/// Where the next entry of an option goes; none when the option is full. The error: what is wrong, and at which byte of
+/// the option.
 fn room(option: &[u8], data: usize, entry: usize) -> Result<Option<usize>, (Fault, usize)> {
     if option.len() < data {
         return Err((Fault::LengthTooSmall, 1));
@@ -105,11 +105,11 @@ fn room(option: &[u8], data: usize, entry: usize) -> Result<Option<usize>, (Faul
 fn times(option: &[u8]) -> Result<(), (Fault, usize)> {
     let entry = match option.get(3).map(|byte| byte & 0xf) {
         Some(timestamp::ADDRESSES_TOO | timestamp::PRESPECIFIED) => ADDRESS + TIME,
-        // What others ask for is not known: nothing is recorded for them.
+        // Other flags are unknown: nothing is recorded for them.
         _ => TIME,
     };
     let is_full = room(option, TIMES_DATA, entry)?.is_none();
-    // Who missed it is counted for these two only.
+    // Routers without room are counted for these two only.
     let is_counted = matches!(option[3] & 0xf, timestamp::TIMES | timestamp::ADDRESSES_TOO);
     if is_full && is_counted && option[3] >> 4 == timestamp::MOST_OVERFLOWS {
         Err((Fault::Overflow, 3))
@@ -118,8 +118,8 @@ fn times(option: &[u8]) -> Result<(), (Fault, usize)> {
     }
 }
 
-/// Records in options that [`examine`] found sound: the address by which a packet leaves, and the
-/// time in milliseconds since midnight UT. `is_ours` tells the addresses of this router.
+/// Records in options that [`examine`] accepted: the address by which a packet leaves, and the time in milliseconds
+/// since midnight UT. `is_ours` recognises the addresses of this router.
 pub fn record(options: &mut [u8], address: Ipv4Address, milliseconds: u32, is_ours: impl Fn(Ipv4Address) -> bool) {
     let mut at = 0;
     while let Some(&kind) = options.get(at).filter(|kind| **kind != Ipv4Option::END_OF_LIST) {
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(both, [68, 8, 9, 0, 1, 2, 3, 4, 7, 7, 8, 192, 0, 2, 1, 0]);
     }
 
-    /// The same by a plain walk with indices, as RFC 791 tells it.
+    /// The same by a plain walk with indices, following RFC 791.
     fn oracle(options: &[u8]) -> Result<(), ()> {
         let (mut at, mut seen) = (0, [false; 256]);
         while at < options.len() && options[at] != 0 {
@@ -275,7 +275,7 @@ mod tests {
         Ok(())
     }
 
-    /// Mostly options that almost make sense: noise alone hardly gets past the first byte.
+    /// Mostly options that are almost valid: random bytes hardly get past the first byte.
     fn any_options() -> impl Strategy<Value = Vec<u8>> {
         let kind = prop::sample::select(vec![0u8, 1, 7, 68, 131, 137, 148, 99]);
         let option = (kind, 0u8..14, 0u8..14, any::<u8>(), prop::collection::vec(any::<u8>(), 0..9)).prop_map(
@@ -301,7 +301,7 @@ mod tests {
             prop_assert_eq!(after.len(), bytes.len());
             match examine(&bytes) {
                 Ok(request) if !request.record => prop_assert_eq!(&after, &bytes),
-                // What was sound is sound, unless the count of overflows has come to its end.
+                // Valid options stay valid, unless the overflow counter has reached its end.
                 Ok(_) => prop_assert!(matches!(
                     examine(&after),
                     Ok(_) | Err((Fault::Overflow | Fault::RoomTooSmall, _))

@@ -48,7 +48,7 @@ impl Protocol {
     pub const SCTP: Self = Self(132);
 }
 
-/// The names that operators see in VPP's traces.
+/// The names that VPP's traces use.
 impl fmt::Display for Protocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match *self {
@@ -71,11 +71,11 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// Why bytes are not an IPv4 packet, in the order of the checks: RFC 1812, section 5.2.2,
-/// without the checksum, which [`Header::verify_checksum`] tells. Lengths are in bytes.
+/// Why bytes are not an IPv4 packet, in the order of the checks: RFC 1812, section 5.2.2, without the checksum, which
+/// [`Header::verify_checksum`] checks. Lengths are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseError {
-    /// Not even a header without options.
+    /// Shorter than a header without options.
     Truncated {
         available: usize,
     },
@@ -145,8 +145,8 @@ const _: () = assert!(size_of::<Fixed>() == HEADER_LEN);
 pub struct Header<T>(T);
 
 impl<T: AsRef<[u8]>> Header<T> {
-    /// Checks that header, options and payload lie within `bytes`, which may go on with
-    /// padding. The checksum is not checked.
+    /// Checks that header, options and payload are within `bytes`, which may continue with padding. The checksum is not
+    /// checked.
     #[inline]
     pub fn new_checked(bytes: T) -> Result<Self, ParseError> {
         let available = bytes.as_ref().len();
@@ -174,8 +174,8 @@ impl<T: AsRef<[u8]>> Header<T> {
         Ok(header)
     }
 
-    /// A view of bytes that were checked before, or of which only the fixed fields are wanted
-    /// (the start of a packet in a trace, the first buffer of a chain).
+    /// A view of bytes that were checked before, or of which only the fixed fields are needed (the start of a packet in
+    /// a trace, the first buffer of a chain).
     ///
     /// # Panics
     /// Accessors panic when what they read is not in `bytes`.
@@ -292,7 +292,7 @@ impl<T: AsRef<[u8]>> Header<T> {
         &self.0.as_ref()[..self.header_len()]
     }
 
-    /// The bytes between the fixed header and the payload; [`Options`] takes them apart.
+    /// The bytes between the fixed header and the payload; [`Options`] parses them.
     #[inline]
     pub fn option_bytes(&self) -> &[u8] {
         &self.header_bytes()[HEADER_LEN..]
@@ -303,7 +303,7 @@ impl<T: AsRef<[u8]>> Header<T> {
         Options::new(self.option_bytes())
     }
 
-    /// What follows the header up to the total length: padding of the frame is left out.
+    /// The bytes from the header to the total length, without the frame's padding.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         &self.0.as_ref()[self.header_len()..usize::from(self.total_len())]
@@ -328,8 +328,7 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Header<T> {
         self.fixed_mut().tos = dscp << ECN_BITS | ecn & ECN_MASK;
     }
 
-    /// Bytes of header and payload. The caller keeps it between the header length and the
-    /// bytes of the view.
+    /// Bytes of header and payload. The caller ensures that it is between the header length and the bytes of the view.
     #[inline]
     pub fn set_total_len(&mut self, total_len: u16) {
         self.fixed_mut().total_len = total_len.into();
@@ -380,16 +379,15 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Header<T> {
         &mut self.0.as_mut()[start..end]
     }
 
-    /// Computes the checksum over header and options. Other setters leave it as it was.
+    /// Computes the checksum over header and options. Other setters do not update it.
     pub fn fill_checksum(&mut self) {
         self.set_checksum(0);
         let checksum = checksum::checksum(self.header_bytes());
         self.set_checksum(checksum);
     }
 
-    /// Takes one off the TTL, updates the checksum (RFC 1624) and returns the new TTL. A wrong
-    /// checksum stays wrong. A TTL of zero, which a router must not forward (RFC 1812, section
-    /// 5.3.1), stays zero.
+    /// Decrements the TTL, updates the checksum (RFC 1624) and returns the new TTL. A wrong checksum stays wrong. A TTL
+    /// of zero, which a router must not forward (RFC 1812, section 5.3.1), stays zero.
     #[inline]
     pub fn decrement_ttl(&mut self) -> u8 {
         let fields = self.fixed_mut();
@@ -471,12 +469,12 @@ impl Repr {
     }
 }
 
-/// One option (RFC 791, section 3.1). NOP is an option too, so that all of them can be copied.
+/// One option (RFC 791, section 3.1). NOP is an option, too, so that all options can be copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv4Option<'a> {
     /// The type byte: copied flag, class and number.
     pub kind: u8,
-    /// What follows type and length; empty for NOP.
+    /// The bytes after type and length; empty for NOP.
     pub data: &'a [u8],
 }
 
@@ -490,7 +488,7 @@ impl Ipv4Option<'_> {
     /// RFC 2113.
     pub const ROUTER_ALERT: u8 = 148;
 
-    /// Whether every fragment carries the option, not the first alone.
+    /// Whether every fragment carries the option, or only the first.
     pub const fn copied(&self) -> bool {
         self.kind & 0x80 != 0
     }
@@ -542,8 +540,7 @@ impl fmt::Display for OptionError {
 
 impl std::error::Error for OptionError {}
 
-/// Goes over the options of a header up to the end of list or of the header. An error is the
-/// last item.
+/// Iterates over the options of a header up to the end of list or of the header. An error is the last item.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
     rest: &'a [u8],
@@ -554,9 +551,8 @@ impl<'a> Options<'a> {
         Self { rest: option_bytes }
     }
 
-    /// Writes the options that every fragment carries, not the first alone, to the start of
-    /// `into`, filled up to whole words with ends of list (RFC 791, section 3.1). Gives their
-    /// bytes, a multiple of four.
+    /// Writes the options that every fragment carries to the start of `into`, padded to whole words with ends of list
+    /// (RFC 791, section 3.1). Returns their bytes, a multiple of four.
     ///
     /// # Errors
     /// When the options cannot be read to their end.
@@ -566,7 +562,7 @@ impl<'a> Options<'a> {
             let option = option?;
             if option.copied() {
                 let length = 2 + option.data.len();
-                // The options of a header fit, so some of them do.
+                // The options of a header fit, so a subset fits, too.
                 let place = &mut into[end..end + length];
                 place[0] = option.kind;
                 place[1] = length as u8;
@@ -704,7 +700,7 @@ mod tests {
         for at in 0..HEADER_LEN {
             let mut bytes = PACKET;
             bytes[at] ^= 1;
-            // Offset 0 makes the header 16 bytes and is refused before.
+            // At offset 0 the flipped bit makes the header 16 bytes long, which is refused before.
             if let Ok(header) = Header::new_checked(bytes) {
                 assert!(!header.verify_checksum(), "byte {at}");
             }
@@ -770,12 +766,12 @@ mod tests {
             Options::new(bytes).write_copied(&mut into).map(|length| into[..length].to_vec())
         };
         assert_eq!(copied(&[]), Ok(vec![]));
-        // Record route and timestamp are for the first alone, and so is NOP.
+        // Record route and timestamp are only for the first fragment, and so is NOP.
         assert_eq!(copied(&[1, 7, 3, 4, 68, 4, 5, 0]), Ok(vec![]));
         assert_eq!(copied(&[1, 148, 4, 0, 0, 7, 3, 4]), Ok(vec![148, 4, 0, 0]));
-        // Three bytes and four: filled up to two words.
+        // Three bytes and four: padded to two words.
         assert_eq!(copied(&[131, 3, 4, 1, 148, 4, 0, 0]), Ok(vec![131, 3, 4, 148, 4, 0, 0, 0]));
-        // What is behind the end of the list is nothing.
+        // Bytes behind the end of the list are ignored.
         assert_eq!(copied(&[130, 2, 0, 148, 4, 0, 0, 0]), Ok(vec![130, 2, 0, 0]));
         let mut longest = [0xaa; MAX_OPTIONS_LEN];
         (longest[0], longest[1]) = (130, 40);

@@ -1,5 +1,5 @@
 //! Multicast Listener Discovery (RFC 2710 version 1, RFC 3810 version 2): messages of ICMPv6 ([`crate::icmpv6`]) by
-//! which hosts say which groups they listen to, and routers ask.
+//! which hosts report the groups that they listen to, and routers query them.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use std::time::Duration;
 use crate::addr::Ipv6Address;
 use crate::icmpv6::Type;
 
-/// Every message goes one hop (RFC 3810 section 5).
+/// Messages are not forwarded (RFC 3810 section 5).
 pub const HOP_LIMIT: u8 = 1;
-/// All routers that hear reports of version 2 (RFC 3810 section 5.2.14).
+/// All routers that receive reports of version 2 (RFC 3810 section 5.2.14).
 pub const ALL_ROUTERS: Ipv6Address = Ipv6Address::new(0xff02, 0, 0, 0, 0, 0, 0, 0x16);
-/// The hop-by-hop header in front of every message, with the option that has routers look at it (RFC 2711) and
-/// padding; the first byte is that of the header behind it, ICMPv6.
+/// The hop-by-hop header in front of every message, with the option that makes routers examine it (RFC 2711) and
+/// padding; the first byte is the type of the header behind it, ICMPv6.
 pub const ROUTER_ALERT: [u8; 8] = [58, 0, 5, 2, 0, 0, 1, 0];
 /// Bytes of a message of version 1, of a query of version 2 without sources, of the head of a report of version 2,
 /// and of a record without sources.
@@ -21,14 +21,14 @@ pub const QUERY_LEN: usize = 28;
 pub const REPORT_LEN: usize = 8;
 pub const RECORD_LEN: usize = 20;
 
-/// Why bytes are no message of this protocol. Lengths are in bytes.
+/// Why bytes are not a message of this protocol. Lengths are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseError {
     Truncated {
         available: usize,
         needed: usize,
     },
-    /// What should be a group is none.
+    /// The address should be a group, but is not.
     NoGroup(Ipv6Address),
 }
 
@@ -45,20 +45,20 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// What a router asks (RFC 3810 section 5.1).
+/// A router's query (RFC 3810 section 5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Query {
     /// 1 or 2.
     pub version: u8,
-    /// The group that is asked for; none: all are.
+    /// The group of the query; none: all groups.
     pub group: Option<Ipv6Address>,
-    /// Within which hosts are to answer.
+    /// The time within which hosts must answer.
     pub response: Duration,
-    /// Sources that are asked for.
+    /// How many sources the query lists.
     pub sources: u16,
 }
 
-/// What a record of a report says of a group (RFC 3810 section 5.2.12).
+/// What a record of a report states about a group (RFC 3810 section 5.2.12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordKind {
     IsInclude,
@@ -96,7 +96,7 @@ impl RecordKind {
     }
 }
 
-/// What a host says of one group.
+/// What a host reports about one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     pub kind: RecordKind,
@@ -105,7 +105,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether the host listens to the group, from whatever sources (RFC 3810 section 4.2).
+    /// Whether the host listens to the group, whatever the sources (RFC 3810 section 4.2).
     pub fn listens(&self) -> bool {
         match self.kind {
             RecordKind::IsExclude | RecordKind::ToExclude => true,
@@ -114,13 +114,13 @@ impl Record {
         }
     }
 
-    /// Whether the host listens to the group no longer.
+    /// Whether the host stops listening to the group.
     pub fn leaves(&self) -> bool {
         self.kind == RecordKind::ToInclude && self.sources == 0
     }
 }
 
-/// The records of a report, all of which are whole.
+/// The records of a report, all of which are complete.
 #[derive(Clone, Copy, Debug)]
 pub struct Records<'a> {
     bytes: &'a [u8],
@@ -138,7 +138,7 @@ impl Iterator for Records<'_> {
     }
 }
 
-/// The first record, and what is behind it.
+/// The first record, and the bytes behind it.
 fn split_record(bytes: &[u8]) -> Option<(Record, &[u8])> {
     let head: &[u8; RECORD_LEN] = bytes.first_chunk()?;
     let sources = u16::from_be_bytes([head[2], head[3]]);
@@ -151,10 +151,10 @@ fn split_record(bytes: &[u8]) -> Option<(Record, &[u8])> {
 #[derive(Clone, Copy, Debug)]
 pub enum Listening<'a> {
     Query(Query),
-    /// A host listens to a group, in version 1.
+    /// A host listens to a group, by version 1.
     Report(Ipv6Address),
     Done(Ipv6Address),
-    /// In version 2.
+    /// A report of version 2.
     Records(Records<'a>),
 }
 
@@ -162,7 +162,7 @@ impl<'a> Listening<'a> {
     /// Reads a message whose checksum was verified. `None`: it is of another kind.
     ///
     /// # Errors
-    /// When it is too short, or a group is none.
+    /// When it is too short, or an address that should be a group is not.
     pub fn parse(bytes: &'a [u8]) -> Option<Result<Self, ParseError>> {
         let kind = Type(*bytes.first()?);
         let needed = match kind {
@@ -195,7 +195,7 @@ fn query(bytes: &[u8]) -> Result<Query, ParseError> {
     let wanted = address(&bytes[8..]);
     let group = (!wanted.is_unspecified()).then(|| group(bytes)).transpose()?;
     let code = u16::from_be_bytes([bytes[4], bytes[5]]);
-    // RFC 3810 section 8.1: the length tells the version.
+    // RFC 3810 section 8.1: the length determines the version.
     if bytes.len() == MESSAGE_LEN {
         return Ok(Query { version: 1, group, response: Duration::from_millis(code.into()), sources: 0 });
     }
@@ -222,7 +222,7 @@ fn records(bytes: &[u8]) -> Result<Records<'_>, ParseError> {
     Ok(all)
 }
 
-/// Milliseconds of a response code (RFC 3810 section 5.1.3): from 32768 on with an exponent.
+/// Milliseconds of a response code (RFC 3810 section 5.1.3): from 32768 on it has an exponent.
 fn response(code: u16) -> u64 {
     match code {
         0..=0x7fff => code.into(),
@@ -230,8 +230,8 @@ fn response(code: u16) -> u64 {
     }
 }
 
-/// Writes a message of version 1 about a group, with a checksum of zero: a query has the time for answers in
-/// milliseconds.
+/// Writes a message of version 1 about a group, with a checksum of zero. In a query, `response` is the time for answers
+/// in milliseconds.
 ///
 /// # Panics
 /// When `bytes` is shorter than [`MESSAGE_LEN`].
@@ -242,7 +242,7 @@ pub fn emit_message(bytes: &mut [u8], kind: Type, group: Ipv6Address, response: 
     bytes[8..MESSAGE_LEN].copy_from_slice(&group.octets());
 }
 
-/// Writes a report of version 2 without sources, with a checksum of zero, and gives its length.
+/// Writes a report of version 2 without sources, with a checksum of zero, and returns its length.
 ///
 /// # Panics
 /// When `bytes` is too short.
@@ -277,7 +277,7 @@ mod tests {
         bytes.extend([2, 125, 0, 0]);
         let two = Query { version: 2, ..one };
         assert!(matches!(Listening::parse(&bytes), Some(Ok(Listening::Query(query))) if query == two));
-        // RFC 3810 section 8.1: lengths between are none.
+        // RFC 3810 section 8.1: lengths in between are invalid.
         for length in MESSAGE_LEN + 1..QUERY_LEN {
             let needed = QUERY_LEN;
             let parsed = Listening::parse(&bytes[..length]);

@@ -1,22 +1,22 @@
 //! Neighbor Discovery for IPv6 (RFC 4861), with the options of RFC 3971, 4191 and 8106: messages of ICMPv6
-//! ([`crate::icmpv6`]), behind whose headers these begin.
+//! ([`crate::icmpv6`]), which begin behind the ICMPv6 header.
 
 use std::fmt;
 
 use crate::addr::{Ipv6Address, MacAddress};
 use crate::icmpv6::{HEADER_LEN, Message, Type};
 
-/// Neighbor Discovery is heard only with this hop limit: no router has passed it on (RFC 4861 section 7.1).
+/// Neighbor Discovery is accepted only with this hop limit: no router has forwarded it (RFC 4861 section 7.1).
 pub const HOP_LIMIT: u8 = 255;
 /// Bytes of a neighbour solicitation or advertisement without options.
 pub const NEIGHBOUR_LEN: usize = 24;
-/// A time that has no end, in the options of a router advertisement (RFC 4861 section 4.6.2).
+/// An infinite time, in the options of a router advertisement (RFC 4861 section 4.6.2).
 pub const FOREVER: u32 = u32::MAX;
 /// Bytes of a router advertisement without options.
 pub const ROUTER_ADVERTISEMENT_LEN: usize = 16;
 /// Bytes of a redirect without options (RFC 4861 section 4.5).
 pub const REDIRECT_LEN: usize = 40;
-/// Bytes of a redirected-header option ahead of the packet that it quotes (RFC 4861 section 4.6.3).
+/// Bytes of a redirected-header option before the packet that it quotes (RFC 4861 section 4.6.3).
 pub const REDIRECTED_HEADER_LEN: usize = 8;
 
 /// Why bytes are not a message of Neighbor Discovery. Lengths are in bytes.
@@ -26,7 +26,7 @@ pub enum ParseError {
         available: usize,
         needed: usize,
     },
-    /// An option of Neighbor Discovery has no length, or goes beyond the message.
+    /// An option of Neighbor Discovery has length zero, or extends beyond the message.
     Option {
         at: usize,
     },
@@ -56,18 +56,18 @@ pub enum NdOption<'a> {
     Prefix(PrefixInformation),
     /// In bytes.
     Mtu(u32),
-    /// Recursive DNS servers (RFC 8106 section 5.1), 16 bytes each, and for how many seconds.
+    /// Recursive DNS servers (RFC 8106 section 5.1), 16 bytes each, and their lifetime in seconds.
     DnsServers {
         lifetime: u32,
         servers: &'a [u8],
     },
-    /// A search list (RFC 8106 section 5.2) as names are written in DNS, padded with zeros, and for how many seconds.
+    /// A search list (RFC 8106 section 5.2) in DNS's encoding, padded with zeros, and its lifetime in seconds.
     DnsSearch {
         lifetime: u32,
         names: &'a [u8],
     },
-    /// A number that its sender knows again (RFC 3971 section 5.3.2): tells a probe of its own that comes back from
-    /// another's (RFC 7527).
+    /// A number that its sender recognises (RFC 3971 section 5.3.2): it distinguishes the sender's own probe that comes
+    /// back from another host's probe (RFC 7527).
     Nonce(&'a [u8]),
     Other {
         kind: u8,
@@ -82,9 +82,9 @@ pub struct PrefixInformation {
     pub length: u8,
     /// The prefix is on the link (L).
     pub on_link: bool,
-    /// Hosts make addresses of it by themselves (A; RFC 4862).
+    /// Hosts form addresses from it by themselves (A; RFC 4862).
     pub autonomous: bool,
-    /// Seconds; all ones: for ever.
+    /// Seconds; all ones: infinite.
     pub valid: u32,
     pub preferred: u32,
 }
@@ -107,7 +107,7 @@ const ON_LINK: u8 = 0x80;
 const AUTONOMOUS: u8 = 0x40;
 
 impl<'a> NdOption<'a> {
-    /// Reads one whole option: `bytes` are as long as it says. Known kinds whose length is not theirs are `Other`.
+    /// Reads one whole option: `bytes` has the option's length. Known kinds with a wrong length are `Other`.
     fn read(bytes: &'a [u8]) -> Self {
         let other = Self::Other { kind: bytes[0], data: &bytes[2..] };
         let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
@@ -140,7 +140,7 @@ impl<'a> NdOption<'a> {
         }
     }
 
-    /// Bytes that it takes.
+    /// Its length in bytes.
     pub fn len(&self) -> usize {
         match self {
             Self::SourceLinkAddress(_) | Self::TargetLinkAddress(_) | Self::Mtu(_) => OPTION_UNIT,
@@ -151,12 +151,12 @@ impl<'a> NdOption<'a> {
         }
     }
 
-    /// No option is.
+    /// Never: no option is empty.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// Writes the option and gives its length.
+    /// Writes the option and returns its length.
     ///
     /// # Panics
     /// When `bytes` is too short, or the option longer than 2040 bytes.
@@ -200,12 +200,12 @@ impl<'a> NdOption<'a> {
     }
 }
 
-/// The options of a message of Neighbor Discovery, all of which are whole.
+/// The options of a message of Neighbor Discovery, all of which are complete.
 #[derive(Clone, Copy, Debug)]
 pub struct NdOptions<'a>(&'a [u8]);
 
 impl<'a> NdOptions<'a> {
-    /// Checks the lengths of all options; a message with one of length 0 is to be ignored whole (RFC 4861 section 4.6).
+    /// Checks the lengths of all options. A message with an option of length 0 must be ignored (RFC 4861 section 4.6).
     fn new(bytes: &'a [u8], base: usize) -> Result<Self, ParseError> {
         let mut at = 0;
         while at < bytes.len() {
@@ -227,17 +227,17 @@ impl<'a> NdOptions<'a> {
         })
     }
 
-    /// The sender's MAC address, if it tells.
+    /// The sender's MAC address, if the option is there.
     pub fn source(self) -> Option<MacAddress> {
         self.iter().find_map(|option| if let NdOption::SourceLinkAddress(mac) = option { Some(mac) } else { None })
     }
 
-    /// The number by which a sender knows its question again, if there is one.
+    /// The number by which a sender recognises its own solicitation, if there is one.
     pub fn nonce(self) -> Option<&'a [u8]> {
         self.iter().find_map(|option| if let NdOption::Nonce(nonce) = option { Some(nonce) } else { None })
     }
 
-    /// The target's, if it is told.
+    /// The target's MAC address, if the option is there.
     pub fn target(self) -> Option<MacAddress> {
         self.iter().find_map(|option| if let NdOption::TargetLinkAddress(mac) = option { Some(mac) } else { None })
     }
@@ -253,7 +253,7 @@ pub enum Discovery<'a> {
     Redirect { target: Ipv6Address, destination: Ipv6Address, options: NdOptions<'a> },
 }
 
-/// What a neighbour advertisement says of itself (RFC 4861 section 4.4).
+/// The flags of a neighbour advertisement (RFC 4861 section 4.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AdvertisementFlags {
     pub router: bool,
@@ -261,7 +261,7 @@ pub struct AdvertisementFlags {
     pub overrides: bool,
 }
 
-/// How much hosts are to like a router (RFC 4191 section 2.1).
+/// The preference of a router (RFC 4191 section 2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preference {
     High,
@@ -273,16 +273,16 @@ pub enum Preference {
 /// The fixed part of a router advertisement (RFC 4861 section 4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RouterAdvertisement {
-    /// That hosts are to use; 0: not said.
+    /// The hop limit that hosts should use; 0: unspecified.
     pub hop_limit: u8,
-    /// Addresses are had by DHCPv6 (M).
+    /// Addresses are available by DHCPv6 (M).
     pub managed: bool,
-    /// Other things are (O).
+    /// Other configuration is available by DHCPv6 (O).
     pub other: bool,
     pub preference: Preference,
-    /// Seconds for which the router is a default router; 0: it is none.
+    /// Seconds for which the router is a default router; 0: it is not one.
     pub lifetime: u16,
-    /// Milliseconds; 0: not said.
+    /// Milliseconds; 0: unspecified.
     pub reachable: u32,
     pub retransmit: u32,
 }
@@ -297,7 +297,7 @@ impl RouterAdvertisement {
             hop_limit: bytes[4],
             managed: bytes[5] & MANAGED != 0,
             other: bytes[5] & OTHER != 0,
-            // The fourth value is reserved and means medium (RFC 4191 section 2.2).
+            // The fourth value is reserved and treated as medium (RFC 4191 section 2.2).
             preference: match bytes[5] >> 3 & 3 {
                 0b01 => Preference::High,
                 0b11 => Preference::Low,
@@ -336,7 +336,7 @@ impl<'a> Discovery<'a> {
     /// Reads a message whose header was checked. `None`: it is of another kind.
     ///
     /// # Errors
-    /// When it is too short, an option is not whole, or a target is a group.
+    /// When it is too short, an option is incomplete, or a target is a group.
     pub fn parse(bytes: &'a [u8]) -> Option<Result<Self, ParseError>> {
         let kind = Type(*bytes.first()?);
         let needed = match kind {
@@ -376,11 +376,11 @@ impl<'a> Discovery<'a> {
     }
 }
 
-/// Longest label and name of DNS, in bytes (RFC 1035 section 2.3.4).
+/// Longest label and longest name of DNS, in bytes (RFC 1035 section 2.3.4).
 const MAX_LABEL: usize = 63;
 const MAX_NAME: usize = 255;
 
-/// Bytes that a domain name takes as DNS writes it, when it is one.
+/// Bytes of a domain name in DNS's encoding; none: it is not a valid name.
 pub fn domain_name_len(name: &str) -> Option<usize> {
     let is_label = |label: &str| {
         (1..=MAX_LABEL).contains(&label.len())
@@ -391,7 +391,7 @@ pub fn domain_name_len(name: &str) -> Option<usize> {
     Some(name.len() + 2).filter(|length| *length <= MAX_NAME && name.split('.').all(is_label))
 }
 
-/// A domain name as DNS writes it (RFC 1035 section 3.1).
+/// A domain name in DNS's encoding (RFC 1035 section 3.1).
 pub fn emit_domain_name(name: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(name.len() + 2);
     for label in name.split('.') {
@@ -422,7 +422,7 @@ pub fn emit_advertisement(bytes: &mut [u8], target: Ipv6Address, flags: Advertis
     bytes[8..NEIGHBOUR_LEN].copy_from_slice(&target.octets());
 }
 
-/// Writes a redirect without options, with a checksum of zero: packets to `destination` are to go to `target`.
+/// Writes a redirect without options, with a checksum of zero: packets to `destination` should go to `target`.
 ///
 /// # Panics
 /// When `bytes` is shorter than [`REDIRECT_LEN`].
@@ -432,7 +432,7 @@ pub fn emit_redirect(bytes: &mut [u8], target: Ipv6Address, destination: Ipv6Add
     bytes[24..REDIRECT_LEN].copy_from_slice(&destination.octets());
 }
 
-/// Writes the head of a redirected-header option before so many bytes of quote, which are in their place.
+/// Writes the head of a redirected-header option before this many quoted bytes, which are already at their place.
 ///
 /// # Panics
 /// When `bytes` is shorter than [`REDIRECTED_HEADER_LEN`], or the option no multiple of 8 bytes or longer than 2040.
@@ -444,7 +444,7 @@ pub fn emit_redirected_header(bytes: &mut [u8], quote: usize) {
     bytes[1] = u8::try_from(length / OPTION_UNIT).expect("an option of at most 2040 bytes");
 }
 
-/// The group in which who has an address hears solicitations of it (RFC 4291 section 2.7.1).
+/// The group in which the owner of an address receives solicitations for it (RFC 4291 section 2.7.1).
 pub fn solicited_node(address: Ipv6Address) -> Ipv6Address {
     const PREFIX: u128 = 0xff02_0000_0000_0000_0000_0001_ff00_0000;
     Ipv6Address::from_bits(PREFIX | address.to_bits() & 0xff_ffff)
@@ -456,7 +456,7 @@ pub fn group_mac(group: Ipv6Address) -> MacAddress {
     MacAddress([0x33, 0x33, a, b, c, d])
 }
 
-/// The link-local address that a station makes of its MAC address (RFC 4291 appendix A, RFC 2464 section 5).
+/// The link-local address that a station forms from its MAC address (RFC 4291 appendix A, RFC 2464 section 5).
 pub fn link_local(mac: MacAddress) -> Ipv6Address {
     let [a, b, c, d, e, f] = mac.0;
     Ipv6Address::from([0xfe, 0x80, 0, 0, 0, 0, 0, 0, a ^ 2, b, c, 0xff, 0xfe, d, e, f])

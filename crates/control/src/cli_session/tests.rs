@@ -8,11 +8,10 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// A program that repeats what it is told, with a few commands of which the grammar
-/// knows the shape.
+/// A program that repeats each line, with a grammar that knows the shape of a few commands.
 struct Parrot(CommandSet<()>);
 
-/// Counts up, a number a line, for as long as anybody reads.
+/// Counts up, one number a line, for as long as the client reads.
 struct Count(u64);
 
 impl fmt::Display for Count {
@@ -27,7 +26,7 @@ impl Serialize for Count {
     }
 }
 
-/// Lines between which it waits, as a ping does.
+/// Waits between its lines, as a ping does.
 struct Live(u32);
 
 impl Reply for Live {
@@ -43,7 +42,7 @@ impl Reply for Live {
     }
 }
 
-/// Lines of which some parts are empty, as those of a table with an empty column.
+/// Lines of which some parts are empty, as in a table with an empty column.
 #[derive(Serialize)]
 struct Gaps(u32);
 
@@ -106,17 +105,17 @@ impl Executor for Parrot {
     }
 }
 
-/// A client that has written down what it will send.
+/// A client whose input is written down beforehand.
 #[derive(Default)]
 struct Script {
-    /// What it sends when the session waits, a read each.
+    /// What it sends when the session waits, one item a read.
     input: VecDeque<Vec<u8>>,
     /// What it sends while a reply is being shown.
     meanwhile: VecDeque<Vec<u8>>,
     output: Vec<u8>,
-    /// The largest piece that was sent to it.
+    /// Size of the largest piece that it was sent.
     largest: usize,
-    /// Bytes after which it is gone.
+    /// After how many bytes it is gone.
     patience: Option<usize>,
     /// How often the session looked for input while it printed.
     looks: Rc<Cell<usize>>,
@@ -150,7 +149,7 @@ impl Connection for Script {
     }
 }
 
-/// What a client receives that sends these pieces.
+/// What a client receives if it sends these pieces.
 fn transcript(pieces: &[&[u8]]) -> String {
     let mut script = Script { input: pieces.iter().map(|piece| piece.to_vec()).collect(), ..Script::default() };
     Session::new(&Parrot::new(), &mut script).run().unwrap();
@@ -161,8 +160,7 @@ fn as_terminal(name: &str, bytes: &[u8]) -> String {
     transcript(&[&terminal_type(name), bytes])
 }
 
-/// What a person at a dumb terminal, who types one key after the other, sees after the
-/// first prompt, up to the last.
+/// What a person at a dumb terminal, who types one key after the other, sees between the first prompt and the last.
 fn dumb(window: (u16, u16), keys: &[u8]) -> String {
     let greeting = [window_size_told(window.0, window.1), terminal_type("dumb")].concat();
     let mut pieces: Vec<&[u8]> = vec![&greeting];
@@ -263,7 +261,7 @@ fn the_pager_goes_by_pages_lines_to_the_end_or_leaves() {
     assert_eq!(page(b"\rxq"), format!("count 9|1|2|3|{stop}4|{stop}"));
     assert_eq!(page(b"a"), format!("count 9|1|2|3|{stop}4|5|6|7|8|9|"));
     assert_eq!(page(b"\x03"), format!("count 9|1|2|3|{stop}"));
-    // A page that fits is not stopped after.
+    // A page that fits does not stop at its end.
     assert_eq!(dumb((80, 4), b"count 3\n"), "count 3\r\n1\r\n2\r\n3\r\n");
 }
 
@@ -285,12 +283,12 @@ fn the_pager_can_be_limited_or_turned_off() {
     assert_eq!(stops("set terminal pager off"), 0);
     assert_eq!(stops("set terminal pager limit 4"), 1);
     assert_eq!(stops("set terminal pager on"), 2);
-    // What goes on by itself does not wait for a key; the next command has pages again.
+    // A reply that goes on by itself does not wait for a key; the next command has pages again.
     assert_eq!(dumb((80, 4), b"live 99\n").matches(MORE).count(), 0);
     assert_eq!(dumb((80, 4), b"live 99\ncount 9\n          ").matches(MORE).count(), 2);
-    // A reply of which a part is empty does not wait.
+    // A reply of which a part is empty is still paged.
     assert_eq!(dumb((80, 4), b"gaps 9\n          ").matches(MORE).count(), 2);
-    // A window that does not tell its height has no pages; nor have clients that are no terminals.
+    // A window of unknown height has no pages; neither have clients that are no terminals.
     assert_eq!(dumb((0, 0), b"count 99\n").matches(MORE).count(), 0);
     assert!(!as_terminal("vppctl", b"count 99\n").contains(MORE));
 }
@@ -360,7 +358,7 @@ fn files_are_carried_out_by_the_session() {
 #[test]
 fn output_cannot_steer_the_terminal_or_end_early() {
     assert_eq!(as_terminal("vppctl", b"fail a\x1b[2Jb\x01\n"), "a?[2Jb?\n\0");
-    // C1 controls, of which the first byte also begins harmless characters.
+    // C1 controls: their first byte also begins harmless characters.
     assert_eq!(as_terminal("vppctl", "fail a\u{9b}2J \u{a0}é\u{80}\n".as_bytes()), "a?2J \u{a0}é?\n\0");
     assert_eq!(as_terminal("vppctl", "fail \u{ad}\n".as_bytes()), "\u{ad}\n\0");
 }
@@ -382,7 +380,7 @@ fn random_bytes_never_panic_in_any_mode() {
                 random ^= random << 13;
                 random ^= random >> 7;
                 random ^= random << 17;
-                // Favour the bytes that mean something.
+                // Prefer the bytes that have a meaning.
                 let telling = b"\xff\xfa\xf0\x1b[ABCD{}\n\r\x00\x7f?\x03\x17\x15\t\x12\x07sh a";
                 let choice = (random >> 8) as usize;
                 bytes.push(match choice % 3 {
@@ -407,12 +405,12 @@ fn a_line_longer_than_the_window_is_edited_over_its_rows() {
         let seen = transcript(&[&told, keys]);
         seen.rsplit_once("welcome\r\n\r\n").unwrap().1.to_string()
     };
-    // The prompt takes eight columns: twelve letters fill the row, and the cursor is brought over.
+    // The prompt takes eight columns: twelve letters fill the row, and the cursor moves to the next.
     let begun = "\x1b[1mquiver# \x1b[0mabcdefghijkl\r\nmn";
     assert_eq!(keys(b"abcdefghijklmn"), begun);
     let to_the_front = format!("{begun}\x08\x08\x1b[A\x1b[19C{}", "\x08".repeat(11));
     assert_eq!(keys(b"abcdefghijklmn\x01"), to_the_front);
-    // What is answered comes below both rows, wherever the cursor was.
+    // The answer appears below both rows, wherever the cursor was.
     let answered = keys(b"abcdefghijklmn\x01\n");
     assert!(answered.starts_with(&format!("{to_the_front}\x1b[1B\r\n[abcdefghijklmn]\r\n")), "{answered:?}");
 }

@@ -1,13 +1,13 @@
 //! Section `dpdk`: the NICs that DPDK would drive.
 //!
-//! It is read whole and checked, so that a file is known to be good before a driver needs it.
-//! There is no DPDK driver in this version: one warning names the devices and what to use.
+//! The section is read and checked completely, so that an operator knows now whether the file is valid. This version
+//! has no DPDK driver: one warning names the devices and what to use instead.
 
 use super::pci::PciAddress;
 use super::reader::{Key, Reading};
 use super::tree::{Block, Complaint, NodeKind};
 
-/// Most queues and descriptors of a queue that a device is asked for.
+/// Most queues of a device, and descriptors of a queue, that can be asked for.
 const MAXIMUM_QUEUES: u64 = 1024;
 const MAXIMUM_DESCRIPTORS: u64 = 65_536;
 /// Longest name of an interface.
@@ -81,11 +81,11 @@ pub(super) const DEVICE_KEYS: &[Key] = &[
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dpdk {
     pub devices: Vec<DpdkDevice>,
-    /// What holds for each device that does not say otherwise (`dev default`).
+    /// The options of each device that does not set its own (`dev default`).
     pub default: DeviceOptions,
     /// Virtual devices, as the EAL takes them.
     pub virtual_devices: Vec<String>,
-    /// PCI addresses, or vendor and device, to leave alone.
+    /// PCI addresses, or vendor and device, that are not used.
     pub blacklist: Vec<String>,
     pub uio_driver: Option<String>,
     pub no_multi_seg: bool,
@@ -94,7 +94,7 @@ pub struct Dpdk {
     pub decimal_interface_names: bool,
     pub no_hugetlb: bool,
     pub telemetry: bool,
-    /// Megabytes on each socket.
+    /// Megabytes for each socket.
     pub socket_mem: Vec<u32>,
     pub log_level: Option<String>,
     /// Further keys with their values, for the EAL.
@@ -170,7 +170,7 @@ impl Dpdk {
         Ok(())
     }
 
-    /// Checks what spans keys, and says that nobody drives the devices.
+    /// Checks that keys agree with each other, and warns that no driver serves the devices.
     pub(super) fn finish(&self, reading: &mut Reading) -> Result<(), Complaint> {
         for device in &self.devices {
             let barred = |text: &String| text.parse() == Ok(device.address);
@@ -228,7 +228,7 @@ impl DeviceOptions {
                 "max-lro-pkt-size" => options.max_lro_pkt_size = Some(value.number(1, 65_535)?),
                 "devargs" => options.devargs = Some(value.string()),
                 "tag" => options.tag = Some(value.string()),
-                "hqos" => {} // of VPP before 20.09: there is no such scheduler in either
+                "hqos" => {} // of VPP before 20.09: neither VPP nor Quiver has such a scheduler today
                 key => unreachable!("key {key} is listed"),
             }
         }
@@ -243,7 +243,7 @@ fn is_vmbus(text: &str) -> bool {
     parts.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12]) && parts.iter().all(hex)
 }
 
-/// A block of nothing but words.
+/// A block that holds only words.
 fn words(block: Option<&Block<'_>>) -> Result<Vec<String>, Complaint> {
     let nodes = block.map_or(&[][..], |block| &block.nodes);
     let word = |node: &super::tree::Node<'_>| match node.kind {

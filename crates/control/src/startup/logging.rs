@@ -1,4 +1,4 @@
-//! Section `logging`: what is kept of the log, and what of it is written out.
+//! Section `logging`: which messages the log keeps, and which of those it writes out.
 
 use std::time::Duration;
 
@@ -31,20 +31,20 @@ pub(super) const CLASS_KEYS: &[Key] = &[
     Key::value("kmsg-level", "a level").idle(KERNEL_LOG),
 ];
 
-/// What is kept of the log, and what of it is written out.
+/// Which messages the log keeps, and which of those it writes out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Logging {
     pub default_log_level: LogLevel,
-    /// What is written to file, standard error or journal; as what is kept unless set.
+    /// What is written to file, standard error or journal; the level that is kept if not set.
     pub default_syslog_log_level: Option<LogLevel>,
     /// Entries that `show logging` remembers.
     pub size: Option<u32>,
-    /// For how long the messages of a class that says too much are counted instead of kept.
+    /// How long the messages of a class that exceeds its rate are counted instead of kept.
     pub throttle_time: Option<Duration>,
     pub classes: Vec<LogClass>,
 }
 
-/// What is told apart for one class.
+/// The settings of one class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogClass {
     pub name: String,
@@ -62,7 +62,7 @@ impl Logging {
                 "default-log-level" => self.default_log_level = value.log_level()?,
                 "default-syslog-log-level" => self.default_syslog_log_level = Some(value.log_level()?),
                 "size" => self.size = Some(value.number(ENTRIES.0, ENTRIES.1)?),
-                // VPP's documents and its program spell it differently.
+                // VPP's documentation and its program spell it differently.
                 "nthrottle-time" | "unthrottle-time" => {
                     if self.throttle_time.replace(value.seconds()?).is_some() {
                         return Err(Complaint::new(

@@ -1,4 +1,4 @@
-//! Files as operators have them, files with mistakes, files that nobody would write.
+//! Files as operators have them, files with mistakes, and files that no operator would write.
 
 use super::*;
 use crate::startup::reader::Key;
@@ -12,7 +12,7 @@ fn refused(text: &str) -> String {
     StartupConfig::parse("test.conf", text).expect_err(text).to_string()
 }
 
-/// The nearest name is one of all that VPP has, though only those that are read are listed.
+/// The suggestion is the nearest of all names that VPP has, though the message lists only those that are read.
 const UNKNOWN_MPSL: &str = "1:1: unknown section 'mpsl': expected one of unix, cpu, buffers, logging, dpdk, plugins, \
                             statseg, api-segment, socksvr, memory, heapsize; did you mean 'mpls'?";
 

@@ -76,15 +76,15 @@ pub struct Unix {
     pub cli_history_limit: Option<u32>,
     /// Lines that a pager keeps.
     pub cli_pager_buffer_limit: Option<u32>,
-    /// Seconds after which a connection that says nothing is closed; 0: never.
+    /// Seconds after which a silent connection is closed; 0: never.
     pub cli_idle_timeout: Option<u32>,
     pub cli_no_pager: bool,
     pub cli_no_banner: bool,
-    /// How long a worker that must poll rests after a round that brought nothing, in microseconds.
+    /// Microseconds that a polling worker sleeps after an idle poll.
     pub poll_sleep: u32,
 }
 
-/// Owner and group may connect: whoever may can reconfigure the router.
+/// Owner and group may connect. A user who may connect can reconfigure the router.
 const SOCKET_MODE: u32 = 0o660;
 
 impl Default for Unix {
@@ -126,7 +126,7 @@ impl Unix {
                 "exec" => self.exec = Some(value.path()),
                 "startup-config" => self.startup_config = Some(value.path()),
                 "log" => self.log = Some(value.path()),
-                // As VPP: where the process was started.
+                // As in VPP: the directory in which the process was started.
                 "use-current-dir" => self.runtime_dir = PathBuf::from("."),
                 "runtime-dir" => self.runtime_dir = value.path(),
                 "cli-listen" => self.cli_listen = socket_path(value)?,
@@ -150,7 +150,7 @@ impl Unix {
         Ok(())
     }
 
-    /// What depends on other keys.
+    /// Checks keys that depend on other keys.
     pub(super) fn finish(&mut self, reading: &Reading) -> Result<(), Complaint> {
         if reading.place("unix cli-listen").is_none() {
             self.cli_listen = self.runtime_dir.join(CLI_SOCKET);

@@ -14,12 +14,12 @@ const LINK_CREATE: libc::c_long = 28;
 /// Program and attachment.
 const PROG_TYPE_XDP: u32 = 6;
 const ATTACH_XDP: u32 = 37;
-/// The program copes with frames in several buffers.
+/// The program supports frames in several buffers.
 const F_XDP_HAS_FRAGS: u32 = 1 << 5;
 /// Kinds of maps.
 pub const MAP_ARRAY: u32 = 2;
 pub const MAP_XSKMAP: u32 = 17;
-/// Bytes of what the verifier says.
+/// Bytes of the verifier's log.
 const LOG_SIZE: usize = 64 << 10;
 
 /// Where a program runs.
@@ -40,7 +40,7 @@ impl Hook {
     }
 }
 
-/// `union bpf_attr`, as bytes: what a command leaves out is zero.
+/// `union bpf_attr`, as bytes: fields that a command does not set are zero.
 #[repr(C, align(8))]
 struct Attributes([u8; 128]);
 
@@ -64,27 +64,27 @@ impl Attributes {
     }
 
     /// # Safety
-    /// What the pointers in it point to is as long as the command takes it to be.
+    /// What its pointers point to is as long as the command expects.
     unsafe fn call(mut self, command: libc::c_long) -> io::Result<libc::c_long> {
         let attributes = std::ptr::from_mut(&mut self.0);
-        // SAFETY: by contract; the attributes are as long as we say.
+        // SAFETY: by contract; the length is that of the attributes.
         let result = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, size_of::<Attributes>()) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
     }
 
-    /// The same, of a command that makes something.
+    /// The same, for a command that returns a descriptor.
     ///
     /// # Safety
     /// As for `call`.
     unsafe fn make(self, command: libc::c_long) -> io::Result<OwnedFd> {
         // SAFETY: by contract.
         let fd = unsafe { self.call(command)? };
-        // SAFETY: just made, and nobody else's.
+        // SAFETY: just made, and nothing else owns it.
         Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
     }
 }
 
-/// What a map shall be.
+/// The properties of a new map.
 #[derive(Debug, Clone, Copy)]
 pub struct MapSpec {
     pub kind: u32,
@@ -94,7 +94,7 @@ pub struct MapSpec {
     pub flags: u32,
 }
 
-/// A map of the kernel's.
+/// A map in the kernel.
 pub struct Map {
     fd: OwnedFd,
     spec: MapSpec,
@@ -102,7 +102,7 @@ pub struct Map {
 
 impl Map {
     /// # Errors
-    /// What the kernel has against it.
+    /// When the kernel refuses.
     pub fn create(spec: MapSpec) -> io::Result<Map> {
         let attributes = Attributes::new()
             .number(0, spec.kind)
@@ -116,7 +116,7 @@ impl Map {
     }
 
     /// # Errors
-    /// The kernel's.
+    /// Those of the kernel.
     ///
     /// # Panics
     /// When the key or the value is not as long as the map's.
@@ -130,7 +130,7 @@ impl Map {
         unsafe { attributes.call(MAP_UPDATE_ELEM) }.map(drop)
     }
 
-    /// The number of a key, in a map of numbers.
+    /// The value of a key, in a map of numbers.
     pub fn number(&self, key: u32) -> io::Result<u64> {
         assert_eq!((self.spec.key_size, self.spec.value_size), (4, 8));
         let mut value = 0u64;
@@ -150,10 +150,10 @@ impl AsFd for Map {
     }
 }
 
-/// Loads a program, which may cope with frames in several buffers.
+/// Loads a program, optionally as one that supports frames in several buffers.
 ///
 /// # Errors
-/// The kernel's, and what its verifier says.
+/// The kernel's error, and its verifier's log.
 pub fn load(
     name: &CStr,
     instructions: &[u64],
@@ -176,12 +176,12 @@ pub fn load(
         attributes.0[48..48 + name.len()].copy_from_slice(name);
         attributes
     };
-    // SAFETY: instructions of the length said, and a string that ends.
+    // SAFETY: the instructions have the stated length, and the string is terminated.
     match unsafe { attributes(None).make(PROG_LOAD) } {
         Ok(program) => Ok(program),
         Err(error) => {
             let mut log = vec![0; LOG_SIZE];
-            // SAFETY: as above; the kernel writes at most as much as the log is long.
+            // SAFETY: as above; the kernel writes at most the log's length.
             let _ = unsafe { attributes(Some(&mut log)).make(PROG_LOAD) };
             let end = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
             Err((error, String::from_utf8_lossy(&log[..end]).into_owned()))
@@ -189,10 +189,10 @@ pub fn load(
     }
 }
 
-/// Has a program run for each frame of an interface for as long as the link is held.
+/// Runs a program for each frame of an interface for as long as the link is held.
 ///
 /// # Errors
-/// The kernel's.
+/// Those of the kernel.
 pub fn attach(program: BorrowedFd<'_>, interface: u32, hook: Hook) -> io::Result<OwnedFd> {
     let attributes = Attributes::new()
         .number(0, program.as_raw_fd() as u32)

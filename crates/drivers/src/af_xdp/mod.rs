@@ -1,9 +1,9 @@
 //! AF_XDP: an interface of the host whose driver gives frames to us before the host's network stack sees them (Linux
 //! `Documentation/networking/af_xdp.rst`).
 //!
-//! A small program on the interface ([`program`]) hands the frames of each queue to a socket ([`socket`]), which
-//! writes them to buffers of our pool and reads from these what is to be sent ([`queue`], [`ring`]): in the best case
-//! the device itself does, else the kernel copies.
+//! A small program on the interface ([`program`]) hands the frames of each queue to a socket ([`socket`]). The socket
+//! writes them to buffers of our pool and sends from there ([`queue`], [`ring`]): in the best case the device itself
+//! accesses the buffers, else the kernel copies.
 
 mod bpf;
 mod checksum;
@@ -37,23 +37,23 @@ pub const MAX_QUEUES: u16 = 64;
 /// Least and most entries of a ring.
 pub const MIN_RING: u32 = 64;
 pub const MAX_RING: u32 = 16384;
-/// What rings have unless somebody says otherwise.
+/// Entries of a ring by default.
 pub const RING: u32 = 1024;
-/// Packets that a busy poll brings at most, unless somebody says otherwise.
+/// Most packets of one busy poll, by default.
 pub const BUDGET: u32 = 64;
 
-/// Who moves frames between the device and our buffers.
+/// What moves frames between the device and our buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Copying {
-    /// The device, if it can.
+    /// The device, if it can; else the kernel.
     Auto,
-    /// The device, or there is no interface.
+    /// The device; if it cannot, opening fails.
     Never,
     /// The kernel.
     Always,
 }
 
-/// What an interface shall be.
+/// The settings of an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     pub host_interface: String,
@@ -64,14 +64,14 @@ pub struct Options {
     /// Entries of the rings of a queue, powers of two.
     pub receive_ring: u32,
     pub transmit_ring: u32,
-    /// An operator's program, in an object file.
+    /// The object file of the operator's program. None: ours.
     pub program: Option<String>,
     pub copying: Copying,
-    /// The device is polled by our workers: for how many microseconds, and packets, at most.
+    /// Workers poll the device: for at most this many microseconds, and packets.
     pub busy_poll: Option<(u32, u32)>,
-    /// VPP's word for a lock that is never taken here; kept because configurations have it.
+    /// VPP's option against a lock that this driver never takes; accepted because configurations have it.
     pub no_syscall_lock: bool,
-    /// With the address of the host's interface.
+    /// Whether to use the MAC address of the host's interface.
     pub reuses_mac: bool,
     pub hw_address: Option<MacAddress>,
 }
@@ -93,7 +93,7 @@ impl Options {
         }
     }
 
-    /// Ways of service, best first.
+    /// Ways to serve the interface, best first.
     fn ways(&self) -> &'static [Way] {
         const ALL: [Way; 3] = [
             Way { hook: Hook::Native, zero_copy: true },
@@ -128,8 +128,8 @@ impl Way {
 /// Opens sockets on an interface of the host, over this pool.
 ///
 /// # Errors
-/// When there is no such interface, it does not carry Ethernet frames, has fewer queues, or the system refuses, which
-/// it does without `CAP_NET_ADMIN`, `CAP_NET_RAW` and `CAP_BPF`.
+/// When there is no such interface, it does not carry Ethernet frames, has fewer queues, or the system refuses (it
+/// requires `CAP_NET_ADMIN`, `CAP_NET_RAW` and `CAP_BPF`).
 pub fn open(options: &Options, pool: &Arc<Pool>) -> Result<Device, OpenError> {
     namespace::inside(options.namespace.as_deref(), || open_here(options, pool))
 }
@@ -198,7 +198,7 @@ fn open_here(options: &Options, pool: &Arc<Pool>) -> Result<Device, OpenError> {
     })
 }
 
-/// How many queues are served.
+/// How many queues to serve.
 fn queues(options: &Options, there: u32, pool: &Pool) -> Result<u32, OpenError> {
     let name = &options.host_interface;
     let asked = options.queues.map_or(there, u32::from);
@@ -222,13 +222,13 @@ fn queues(options: &Options, there: u32, pool: &Pool) -> Result<u32, OpenError> 
     Ok(asked)
 }
 
-/// A program that runs, and the sockets that it leads to.
+/// A running program, and the sockets that it hands frames to.
 struct Served {
     program: Attached,
     sockets: Vec<(socket::Rings, Socket)>,
 }
 
-/// Serves the interface in the best way that goes.
+/// Serves the interface in the best way that works.
 fn serve(
     options: &Options,
     interface: &Interface,
@@ -310,7 +310,7 @@ fn sockets(
     Ok(sockets)
 }
 
-/// The transmit queues, until workers have them.
+/// The transmit queues, until workers take them.
 struct Transmitters(Vec<Mutex<Option<XdpTransmit>>>);
 
 impl Transmitters {
@@ -320,7 +320,7 @@ impl Transmitters {
 }
 
 impl Transmit for Transmitters {
-    /// Of one worker, for others that hand packets over: by one queue.
+    /// For a single worker to which other workers hand packets over: it sends by the first queue.
     fn transmit(&mut self, buffers: &mut Buffers, vector: &mut Vector) {
         let only = self.0[0].get_mut().unwrap_or_else(PoisonError::into_inner);
         match only {
@@ -333,7 +333,7 @@ impl Transmit for Transmitters {
         self.0.len()
     }
 
-    /// A ring has one owner.
+    /// A ring has one owner, so each worker needs a queue of its own.
     fn is_for_all(&self, workers: usize) -> bool {
         workers <= self.0.len()
     }
@@ -355,7 +355,7 @@ struct XdpLink {
     told_unattended: Cell<bool>,
     told_unfinished: Cell<bool>,
     told_invalid: Cell<bool>,
-    /// How it is served.
+    /// How the interface is served, for operators.
     manner: String,
 }
 
@@ -365,7 +365,7 @@ impl XdpLink {
         self.facts.longest.store(mtu.saturating_add(headers as u32), Ordering::Relaxed);
     }
 
-    /// Frames that went to the host, for their queue has no socket.
+    /// Frames that went to the host because their queue has no socket.
     fn unattended(&self) -> Option<u64> {
         if self.sockets.len() == self.queues_there as usize {
             return None;
@@ -373,7 +373,7 @@ impl XdpLink {
         self.program.unattended(self.queues_there)
     }
 
-    /// Says once what an operator should know.
+    /// Logs once what an operator should know.
     fn tell(&self) {
         let name = &self.name;
         if !self.told_unattended.get() && self.unattended().is_some_and(|frames| frames > 0) {
@@ -399,7 +399,7 @@ impl XdpLink {
     }
 }
 
-/// What unfinished checksums are, and what mends them.
+/// What unfinished checksums are, and how to avoid them.
 const UNFINISHED: &str = "TCP and UDP checksums come unfinished, as from a veth or a virtual machine whose other \
  end leaves them \
                           to hardware. They are finished here, which costs time; 'ethtool -K DEVICE tx off' at the \
@@ -409,7 +409,7 @@ const UNFINISHED: &str = "TCP and UDP checksums come unfinished, as from a veth 
 impl Link for XdpLink {
     fn is_up(&self) -> bool {
         self.tell();
-        // Somebody may have lowered the host's MTU; the kernel would drop what is longer without a word.
+        // The host's MTU may have been lowered; the kernel would silently drop longer frames.
         let _ = self.mtu();
         self.interface.is_running()
     }

@@ -1,8 +1,8 @@
-//! The program on the interface, which gives frames to our sockets.
+//! The program on the interface, which hands frames to our sockets.
 //!
-//! Ours is put together here by hand. It hands a frame to the socket of the queue that it came by; where there is
-//! none, the frame goes to the host, and is counted. An operator's comes in an object file, as compilers make it,
-//! whose map `xsks_map` leads to sockets.
+//! Our own is assembled here by hand. It hands a frame to the socket of the queue that it arrived by; a frame of a
+//! queue without a socket goes to the host, and is counted. An operator's program is read from an object file, as
+//! compilers make it; its map `xsks_map` holds our sockets.
 
 use super::bpf::{self, Hook, Map, MapSpec};
 use crate::OpenError;
@@ -17,41 +17,41 @@ use std::path::Path;
 
 /// Most bytes of an object file.
 const MAX_FILE: u64 = 16 << 20;
-/// The map that leads to sockets.
+/// The map of sockets.
 const SOCKETS: &str = "xsks_map";
 
-/// What `bpf_redirect_map` and programs say of a frame: for the host, or for a socket.
+/// What `bpf_redirect_map` and programs return for a frame: for the host, or for a socket.
 const XDP_PASS: i32 = 2;
 const XDP_REDIRECT: i32 = 4;
 /// Helpers.
 const MAP_LOOKUP_ELEM: i32 = 1;
 const REDIRECT_MAP: i32 = 51;
-/// Where `struct xdp_md` has the number of the queue.
+/// Where `struct xdp_md` holds the number of the queue.
 const RX_QUEUE_INDEX: i16 = 16;
 
-/// A program that is loaded.
+/// A loaded program.
 pub struct Program {
     program: OwnedFd,
     /// Sockets by queue.
     sockets: Map,
-    /// Frames without a socket, by queue. An operator's program does not count them.
+    /// Frames without a socket, by queue. None: an operator's program, which does not count them.
     unattended: Option<Map>,
-    /// What else it uses.
+    /// Other maps that it uses.
     _others: Vec<Map>,
     multi_buffer: bool,
 }
 
-/// A program that runs.
+/// A program attached to an interface.
 pub struct Attached {
     program: Program,
     _link: OwnedFd,
 }
 
 impl Program {
-    /// Ours, for an interface of so many queues.
+    /// Our own program, for an interface of this many queues.
     ///
     /// # Errors
-    /// What the kernel has against it.
+    /// When the kernel refuses.
     pub fn own(queues: u32) -> Result<Program, OpenError> {
         let failed = |error| OpenError::system("making a map for the XDP program", error);
         let sockets = Map::create(sockets_of(queues)).map_err(failed)?;
@@ -62,10 +62,10 @@ impl Program {
         Ok(Program { program, sockets, unattended: Some(unattended), _others: Vec::new(), multi_buffer })
     }
 
-    /// An operator's, from an object file.
+    /// An operator's program, from an object file.
     ///
     /// # Errors
-    /// When it is none, has no program for XDP, asks for what we do not give, or what the kernel has against it.
+    /// When the file is no object file, has no program for XDP, needs what we do not support, or the kernel refuses.
     pub fn from_file(file: &str, queues: u32) -> Result<Program, OpenError> {
         let refused = |what: &str| OpenError::Refused(format!("XDP program {file}: {what}"));
         let bytes = read(file)?;
@@ -102,10 +102,10 @@ impl Program {
         Ok(Program { program, sockets, unattended: None, _others: maps.into_values().collect(), multi_buffer })
     }
 
-    /// Has it run.
+    /// Attaches it to the interface.
     ///
     /// # Errors
-    /// What the kernel, or the driver, has against it.
+    /// When the kernel or the driver refuses.
     pub fn attach(self, interface: u32, hook: Hook) -> Result<Attached, (OpenError, Program)> {
         match bpf::attach(self.program.as_fd(), interface, hook) {
             Ok(link) => Ok(Attached { program: self, _link: link }),
@@ -121,22 +121,22 @@ impl Program {
 }
 
 impl Attached {
-    /// Gives frames of a queue to a socket.
+    /// Makes frames of a queue go to a socket.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Those of the kernel.
     pub fn lead(&self, queue: u32, to: BorrowedFd<'_>) -> Result<(), OpenError> {
         let led = self.program.sockets.set(&queue.to_ne_bytes(), &to.as_raw_fd().to_ne_bytes());
         led.map_err(|error| OpenError::system(format!("giving queue {queue} to its socket"), error))
     }
 
-    /// Frames that came by queues without a socket, of so many; none: nobody counts them.
+    /// Frames that arrived by queues without a socket, of this many; none: they are not counted.
     pub fn unattended(&self, queues: u32) -> Option<u64> {
         let counts = self.program.unattended.as_ref()?;
         Some((0..queues).map(|queue| counts.number(queue).unwrap_or(0)).sum())
     }
 
-    /// Whether it copes with frames in several buffers.
+    /// Whether it supports frames in several buffers.
     pub fn is_multi_buffer(&self) -> bool {
         self.program.multi_buffer
     }
@@ -150,7 +150,7 @@ fn sockets_of(queues: u32) -> MapSpec {
     MapSpec { kind: bpf::MAP_XSKMAP, key_size: 4, value_size: 4, entries: queues, flags: 0 }
 }
 
-/// Loads code, at best as one that copes with frames in several buffers: kernels before 5.18 know none.
+/// Loads code, if possible as a program for frames in several buffers: kernels before 5.18 do not know those.
 fn load(name: &str, code: &[u64], license: &str) -> Result<(OwnedFd, bool), OpenError> {
     let text = |text: &str| std::ffi::CString::new(text.replace('\0', "")).expect("has no zeros");
     let (name, license) = (text(name), text(license));
@@ -173,7 +173,7 @@ fn read(file: &str) -> Result<Vec<u8>, OpenError> {
     let failed = |error| OpenError::system(format!("reading the XDP program {file}"), error);
     let refused =
         || OpenError::Refused(format!("XDP program {file}: expected a file of at most {} MiB", MAX_FILE >> 20));
-    // A pipe that nobody writes to must not hold up its opening, nor what grows while it is read the reading.
+    // Without this, opening a pipe that has no writer would block. The file may also grow while it is read.
     let options = OFlags::NONBLOCK.bits().cast_signed();
     let opened = OpenOptions::new().read(true).custom_flags(options).open(Path::new(file)).map_err(failed)?;
     if !opened.metadata().map_err(failed)?.is_file() {
@@ -204,7 +204,7 @@ fn maps(file: &str, object: &Object, queues: u32) -> Result<HashMap<String, Map>
         };
         let failed = |error| OpenError::system(format!("making map '{name}' of the XDP program {file}"), error);
         let map = Map::create(spec).map_err(failed)?;
-        // Variables, that have values from the beginning.
+        // Variables with initial values.
         let data = definition.data();
         if !data.is_empty() && data.len() == spec.value_size as usize && spec.key_size == 4 {
             map.set(&0u32.to_ne_bytes(), data).map_err(failed)?;
@@ -236,11 +236,11 @@ fn redirect(sockets: BorrowedFd<'_>, unattended: BorrowedFd<'_>) -> Vec<u64> {
     const EXIT: u8 = 0x95;
     /// The immediate is a map's descriptor.
     const MAP_FD: u8 = 1;
-    /// The frame of the program's stack.
+    /// The register that points to the program's stack frame.
     const STACK: u8 = 10;
     let map = |map: BorrowedFd<'_>| instruction(LOAD_IMMEDIATE, 1, MAP_FD, 0, map.as_raw_fd());
     vec![
-        // To the socket of the queue; to the host, when it has none.
+        // Redirect to the queue's socket; without one, pass to the host.
         instruction(LOAD_WORD, 2, 1, RX_QUEUE_INDEX, 0),
         instruction(STORE_WORD, STACK, 2, -4, 0),
         map(sockets),
@@ -248,7 +248,7 @@ fn redirect(sockets: BorrowedFd<'_>, unattended: BorrowedFd<'_>) -> Vec<u64> {
         instruction(MOVE, 3, 0, 0, XDP_PASS),
         instruction(CALL, 0, 0, 0, REDIRECT_MAP),
         instruction(JUMP_IF_EQUAL, 0, 0, 9, XDP_REDIRECT),
-        // Counted.
+        // Count the frame.
         instruction(MOVE_REGISTER, 2, STACK, 0, 0),
         instruction(ADD, 2, 0, 0, -4),
         map(unattended),

@@ -1,4 +1,4 @@
-//! The queues that workers have. Frames stay where they are: the kernel writes to our buffers, and reads from them.
+//! The queues that workers own. Frames stay where they are: the kernel writes to our buffers, and reads from them.
 #![forbid(unsafe_code)]
 
 use super::checksum::{Begun, Watch, begun};
@@ -17,32 +17,32 @@ use wire::ethernet;
 
 /// Where a buffer's data ends.
 const DATA_END: usize = HEADROOM + DATA_SIZE;
-/// A program may have put something ahead of a frame; so much is left for us to do so.
+/// A program may have prepended bytes to a frame; this much headroom must be left for our own headers.
 const LEAST_HEADROOM: usize = 128;
 /// Polls between two looks at the kernel's counts.
 const POLLS_PER_CHECK: u32 = 1024;
-/// Buffers that a frame may be sent from: what a kernel's packet has room for (`MAX_SKB_FRAGS`).
+/// Most buffers of a frame that is sent: what a packet of the kernel has room for (`MAX_SKB_FRAGS`).
 const MAX_PARTS: usize = 17;
-/// Without huge pages under it a device cannot use a buffer that lies on two pages.
+/// Without huge pages beneath it, a device cannot use a buffer that spans two pages.
 const HUGE_PAGE: u64 = 2 << 20;
 
-/// What the queues of an interface have to tell, and are told.
+/// What the queues of an interface and control share.
 #[derive(Default)]
 pub struct Facts {
-    /// Frames came whose checksums were not finished.
+    /// Frames arrived with unfinished checksums.
     pub unfinished: AtomicBool,
-    /// How many of them.
+    /// How many of them were finished here.
     pub finished: AtomicU64,
-    /// Longest frame that the device takes, its link header included.
+    /// The longest frame that the device accepts, its link header included.
     pub longest: AtomicU32,
 }
 
-/// How the interface is to be served.
+/// How the interface is served.
 #[derive(Debug, Clone, Copy)]
 pub struct Service {
     /// The device itself reads and writes our buffers.
     pub zero_copy: bool,
-    /// The device is polled by us.
+    /// We make the device poll.
     pub busy_poll: bool,
 }
 
@@ -96,19 +96,19 @@ pub fn split(
 pub struct XdpReceive {
     ring: Consumer<libc::xdp_desc>,
     fill: Producer<u64>,
-    /// Buffers that the kernel is to have.
+    /// Most buffers that the kernel is given.
     most: usize,
-    /// Those that it has.
+    /// The buffers that it has.
     lent: Option<Lent>,
-    /// Those that the device could not use: kept, or they would come again and again.
+    /// Buffers that the device cannot use. They are kept, or the pool would give them again and again.
     useless: Option<Lent>,
     watch: Watch,
     polls: u32,
-    /// What the kernel has lost, as was counted.
+    /// The kernel's count of lost frames, as far as we have counted it.
     missed: u64,
     facts: Arc<Facts>,
     service: Service,
-    /// After the rings, which would keep it open.
+    /// Dropped after the rings, which would keep the socket open.
     socket: Arc<Socket>,
 }
 
@@ -117,7 +117,7 @@ impl XdpReceive {
         &self.socket
     }
 
-    /// Makes up for buffers that the kernel has used.
+    /// Gives the kernel new buffers for those that it has used.
     #[inline]
     fn refill(&mut self, buffers: &mut Buffers, counts: &mut ReceiveCounts) {
         let Some(lent) = &mut self.lent else { return };
@@ -152,7 +152,7 @@ impl XdpReceive {
         self.missed = missed;
     }
 
-    /// Looks at frames that just came, whether their checksums are finished.
+    /// Checks whether frames that just arrived have unfinished checksums.
     #[inline]
     fn watch_checksums(&mut self, buffers: &mut Buffers, out: &mut Vector, from: usize) {
         let due = self.watch.due(out.len() - from);
@@ -218,13 +218,13 @@ impl Drop for XdpReceive {
     }
 }
 
-/// Whether a checksum that might be unfinished is right as it is.
+/// Whether a checksum that may be unfinished is right already.
 #[cold]
 fn is_right(begun: &Begun, buffers: &Buffers, row: &Row) -> bool {
     Chain::of(buffers, row).is_some_and(|chain| begun.is_right(chain.slices(buffers)))
 }
 
-/// Takes frames out of a ring in which there are so many entries; says how many of those are done with.
+/// Takes frames out of a ring that holds `there` entries; returns how many entries it has finished.
 #[inline]
 fn take(
     ring: &Consumer<libc::xdp_desc>,
@@ -239,7 +239,7 @@ fn take(
     let mut lengths = [0; VECTOR_SIZE];
     let mut done = 0;
     while done < there && out.room() > 0 {
-        // As many as are one plain buffer.
+        // As many frames as lie whole in one buffer each.
         let most = out.room().min((there - done) as usize);
         let mut plain = 0;
         while plain < most {
@@ -267,8 +267,8 @@ fn take(
     done
 }
 
-/// A frame that is not plain: in several buffers, or elsewhere in its buffer, or nonsense. How many entries it took;
-/// 0: its end has not come yet.
+/// A frame that is not plain: in several buffers, elsewhere in its buffer, or invalid. Returns how many entries it
+/// took; 0: its last part has not arrived yet.
 #[cold]
 fn odd(
     ring: &Consumer<libc::xdp_desc>,
@@ -316,22 +316,22 @@ fn odd(
 pub struct XdpTransmit {
     ring: Producer<libc::xdp_desc>,
     completion: Consumer<u64>,
-    /// What the ring of those that were sent has room for: more must not be under way.
+    /// The size of the completion ring: no more buffers may be pending.
     most: usize,
     /// Buffers that the kernel has.
     lent: Option<Lent>,
-    /// How many of them are followed by another of the same packet.
+    /// How many of them are followed by another buffer of the same packet.
     linked: usize,
-    /// The kernel would not take what is in the ring when it was told last.
+    /// The kernel refused to send what is in the ring when it was last asked.
     is_stuck: bool,
     facts: Arc<Facts>,
     service: Service,
-    /// After the rings, which would keep it open.
+    /// Dropped after the rings, which would keep the socket open.
     socket: Arc<Socket>,
 }
 
 impl XdpTransmit {
-    /// Frees what was sent.
+    /// Frees buffers that were sent.
     #[inline]
     fn reap(&mut self, buffers: &mut Buffers) {
         let Some(lent) = &mut self.lent else { return };
@@ -351,7 +351,7 @@ impl XdpTransmit {
         }
     }
 
-    /// Writes a packet's descriptors after so many that are written; its edge, and how many there are then.
+    /// Writes a packet's descriptors after `written` earlier ones; returns its edge, and how many are written then.
     #[inline]
     fn write(&mut self, written: u32, buffers: &mut Buffers, row: &Row, longest: u32) -> (EdgeIndex, u32) {
         let Some(lent) = &mut self.lent else { return (REFUSED, written) };
@@ -374,7 +374,7 @@ impl XdpTransmit {
         (edge::LENT, written + 1)
     }
 
-    /// The same of a packet in several buffers, or for a device that cannot use all of them.
+    /// The same for a packet in several buffers, or for a device that cannot use every buffer.
     #[cold]
     fn write_odd(&mut self, written: u32, buffers: &mut Buffers, row: &Row) -> (EdgeIndex, u32) {
         let Some(lent) = &mut self.lent else { return (REFUSED, written) };
@@ -382,7 +382,7 @@ impl XdpTransmit {
         if (row.length as usize) < ethernet::HEADER_LEN {
             return (REFUSED, written);
         }
-        // An empty part is none to the kernel.
+        // The kernel refuses an empty part.
         let parts: Vec<_> = chain.parts().iter().filter(|part| part.length > 0).copied().collect();
         let count = parts.len() as u32;
         let is_usable = parts.len() <= if self.socket.multi_buffer { MAX_PARTS } else { 1 };
@@ -403,7 +403,7 @@ impl XdpTransmit {
         (edge::LENT, written + count)
     }
 
-    /// The same, of a copy in buffers that the device can use.
+    /// The same with a copy in buffers that the device can use.
     fn write_copy(&mut self, written: u32, buffers: &mut Buffers, row: &Row, chain: &Chain) -> (EdgeIndex, u32) {
         let Some(lent) = &mut self.lent else { return (REFUSED, written) };
         let length = usize::from(row.length);
@@ -435,11 +435,11 @@ impl XdpTransmit {
             self.ring.write(written + i, libc::xdp_desc { addr, len: n as u32, options });
             lent.lend(packet);
         }
-        // The packet itself is free.
+        // The copy is sent; the packet itself can be freed.
         (edge::SENT, written + count)
     }
 
-    /// Has the kernel send. Without the device's own help it sends some at each call.
+    /// Makes the kernel send. Without zero-copy it sends some packets at each call.
     fn kick(&mut self) {
         self.is_stuck = false;
         let mut left = self.ring.pending();
@@ -473,7 +473,7 @@ impl Transmit for XdpTransmit {
     fn transmit(&mut self, buffers: &mut Buffers, vector: &mut Vector) {
         self.reap(buffers);
         if self.is_stuck {
-            // The link was down, or the device is gone: what is in the ring comes first.
+            // The link was down, or the device is gone: first send what is in the ring.
             self.kick();
             if self.is_stuck {
                 return vector.set_edges(REFUSED);

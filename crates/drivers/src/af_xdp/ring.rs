@@ -1,7 +1,7 @@
 //! The rings of an AF_XDP socket, shared with the kernel (Linux `Documentation/networking/af_xdp.rst`).
 //!
-//! Each ring has one side that produces and one that consumes; each side writes its own count, which only grows, and
-//! reads the other's when it runs out of what it knew.
+//! Each ring has one side that produces and one that consumes. Each side writes its own count, which only grows, and
+//! rereads the other side's when the value that it knows is used up.
 #![allow(unsafe_code)]
 
 use rustix::fd::OwnedFd;
@@ -21,7 +21,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The socket option that makes it.
+    /// The socket option that creates it.
     pub fn option(self) -> i32 {
         match self {
             Kind::Receive => libc::XDP_RX_RING,
@@ -31,7 +31,7 @@ impl Kind {
         }
     }
 
-    /// Where the kernel offers it to be mapped.
+    /// The offset at which the kernel lets it be mapped.
     pub fn page_offset(self) -> u64 {
         match self {
             Kind::Receive => libc::XDP_PGOFF_RX_RING as u64,
@@ -41,7 +41,7 @@ impl Kind {
         }
     }
 
-    /// Its place in `struct xdp_mmap_offsets`.
+    /// Its index in `struct xdp_mmap_offsets`.
     fn place(self) -> usize {
         match self {
             Kind::Receive => 0,
@@ -52,7 +52,8 @@ impl Kind {
     }
 }
 
-/// `struct xdp_mmap_offsets`: of each ring where its producer's and consumer's counts, its entries and its flags are.
+/// `struct xdp_mmap_offsets`: for each ring the offsets of its producer's and consumer's counts, its entries and its
+/// flags.
 pub type Offsets = [u64; 16];
 
 /// One entry: a buffer's address, or a packet's.
@@ -69,12 +70,12 @@ struct Map<T> {
     entry: PhantomData<T>,
 }
 
-// SAFETY: the mapping is this value's alone and does not care for the thread.
+// SAFETY: only this value has the mapping, which may be used from any thread.
 unsafe impl<T: Entry> Send for Map<T> {}
 
 impl<T: Entry> Map<T> {
     /// # Errors
-    /// When the kernel does not let it be mapped.
+    /// When the kernel refuses the mapping.
     fn of(fd: &OwnedFd, kind: Kind, size: u32, offsets: &Offsets) -> io::Result<Map<T>> {
         assert!(size.is_power_of_two());
         let at = 4 * kind.place();
@@ -110,21 +111,21 @@ impl<T: Entry> Map<T> {
 
     #[inline(always)]
     fn needs_wakeup(&self) -> bool {
-        // What was published is seen by who sets the flag, or the flag is seen here.
+        // Either the kernel, which sets the flag, sees what was published, or we see the flag here.
         fence(Ordering::SeqCst);
         self.word(3).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
     }
 
     #[inline(always)]
     fn entry(&self, number: u32) -> *mut T {
-        // SAFETY: masked, so within the mapping, which was made for that many entries.
+        // SAFETY: masked, so within the mapping, which was made for this many entries.
         unsafe { self.base.as_ptr().add(self.offsets[2]).cast::<T>().add((number & self.mask) as usize) }
     }
 }
 
 impl<T> Drop for Map<T> {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nobody holds a pointer into it.
+        // SAFETY: the mapping is ours, and no pointer into it is left.
         let _ = unsafe { mm::munmap(self.base.as_ptr().cast(), self.length) };
     }
 }
@@ -132,7 +133,7 @@ impl<T> Drop for Map<T> {
 /// Our side of a ring that the kernel consumes.
 pub struct Producer<T: Entry> {
     map: Map<T>,
-    /// Entries written and published ever, and what is known of those that were consumed.
+    /// Entries published so far, and how many of them are known to be consumed.
     own: u32,
     consumed: u32,
 }
@@ -142,7 +143,7 @@ impl<T: Entry> Producer<T> {
         Ok(Producer { map: Map::of(fd, kind, size, offsets)?, own: 0, consumed: 0 })
     }
 
-    /// How many entries there is room for; looks closer when there is less than is wanted.
+    /// How many entries there is room for; rereads the kernel's count when that is less than wanted.
     #[inline]
     pub fn room(&mut self, wanted: u32) -> u32 {
         let size = self.map.mask + 1;
@@ -154,14 +155,14 @@ impl<T: Entry> Producer<T> {
         size - self.own.wrapping_sub(self.consumed).min(size)
     }
 
-    /// Writes the entry that many after the last that was published. There must be room.
+    /// Writes the entry `after` places behind the last published one. There must be room.
     #[inline(always)]
     pub fn write(&mut self, after: u32, entry: T) {
         // SAFETY: in the ring; the kernel does not read it before it is published.
         unsafe { self.map.entry(self.own.wrapping_add(after)).write(entry) };
     }
 
-    /// Shows the kernel what was written.
+    /// Shows the kernel the entries written.
     #[inline]
     pub fn publish(&mut self, count: u32) {
         self.own = self.own.wrapping_add(count);
@@ -175,7 +176,7 @@ impl<T: Entry> Producer<T> {
         self.own.wrapping_sub(self.consumed)
     }
 
-    /// Whether the kernel looks at it only when it is told to.
+    /// Whether the kernel looks at the ring only when it is asked to.
     #[inline(always)]
     pub fn needs_wakeup(&self) -> bool {
         self.map.needs_wakeup()
@@ -193,17 +194,17 @@ impl<T: Entry> Consumer<T> {
         Ok(Consumer { map: Map::of(fd, kind, size, offsets)?, own: 0 })
     }
 
-    /// How many entries are there.
+    /// How many entries can be read.
     #[inline(always)]
     pub fn available(&self) -> u32 {
         let there = self.map.producer().load(Ordering::Acquire).wrapping_sub(self.own);
         there.min(self.map.mask + 1)
     }
 
-    /// The entry that many after the last that was released. It must be there.
+    /// The entry `after` places behind the last released one. It must be there.
     #[inline(always)]
     pub fn read(&self, after: u32) -> T {
-        // SAFETY: in the ring, written by the kernel before it was shown; any bytes are such an entry.
+        // SAFETY: in the ring, and written by the kernel before it was shown; any bytes are a valid entry.
         unsafe { self.map.entry(self.own.wrapping_add(after)).read() }
     }
 

@@ -1,5 +1,5 @@
-//! A thread that keeps the connections of all memifs: it listens, connects and greets, gives queues their rings, and
-//! takes them back when the other side goes. Workers and control never wait for a peer.
+//! A thread that keeps the connections of all memifs: it listens, connects, does the handshakes, gives queues their
+//! rings, and takes them back when the peer goes. Workers and control never wait for a peer.
 
 use super::channel::{self, Answer, Master, Slave};
 use super::lending::Loan;
@@ -22,26 +22,26 @@ use std::time::{Duration, Instant};
 
 /// How often a slave tries to connect.
 const RETRY: Duration = Duration::from_millis(500);
-/// How long two sides may take to agree.
+/// Timeout of a handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// Sides that may be about to agree at a time.
+/// Most handshakes at a time.
 const MAX_HANDSHAKES: usize = 16;
-/// A master hears that the connection has ended, and lets go of buffers of ours.
+/// Time for a master to learn that the connection has ended, and to stop using our buffers.
 const GRACE: Duration = Duration::from_millis(200);
-/// How often memory is looked after while there is a connection.
+/// How often shared memory is checked while there is a connection.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long nobody is let in when the system has no descriptor left.
+/// How long no connection is accepted when the system has no descriptor left.
 const SHORTAGE: Duration = Duration::from_millis(100);
 
-/// One interface, as the keeper and its queues know it.
+/// One interface, shared by the keeper and its queues.
 pub struct Interface {
     pub options: Options,
     pub slot: Arc<Slot>,
-    /// One a receive queue: what its worker waits for.
+    /// For each receive queue, the descriptor that its worker waits for.
     pub waiters: Vec<Arc<OwnedFd>>,
-    /// Whose buffers the other side gets, when nothing is to be copied.
+    /// The pool whose buffers the peer gets, with zero copy.
     lender: Option<Arc<Pool>>,
-    /// In all of these: something about the connection has changed.
+    /// Rung when something about the connection changes; registered with all of `waiters`.
     changed: Bell,
     status: Mutex<Status>,
 }
@@ -74,7 +74,7 @@ impl Interface {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For `show memif`.
+    /// The status for `show memif`.
     pub fn shown(&self, listener: Option<i32>, with_descriptors: bool) -> MemifStatus {
         let (_, connection) = self.slot.connection();
         let status = self.status();
@@ -119,7 +119,7 @@ fn watch_edge(epoll: &OwnedFd, descriptor: impl AsFd) -> io::Result<()> {
     Ok(epoll::add(epoll, descriptor, EventData::new_u64(0), EventFlags::IN | EventFlags::ET)?)
 }
 
-/// Somebody who has connected, or whom we have connected to.
+/// A connection that a peer made to us, or we to a peer.
 struct Link {
     fd: OwnedFd,
     side: Side,
@@ -129,7 +129,7 @@ struct Link {
 }
 
 enum Side {
-    /// Greeted, has not said yet which interface it wants. With the socket that it came by.
+    /// We have sent the greeting; the peer has not named an interface yet. With the name of its socket.
     Greeted(String),
     Master(Master),
     Slave(Slave),
@@ -146,9 +146,9 @@ struct State {
     listeners: BTreeMap<String, Listener>,
     links: BTreeMap<u64, Link>,
     interfaces: Vec<Arc<Interface>>,
-    /// Connections that workers may still look at: their memory is unmapped when none does.
+    /// Old connections that workers may still use: their memory is unmapped when none does.
     parting: Vec<Arc<Connection>>,
-    /// Buffers of the pool that a master had, and until when it may not know yet that they are no longer its.
+    /// Buffers of the pool that a master had, and until when it may still use them.
     loans: Vec<(Instant, Vec<Loan>)>,
     ends: bool,
 }
@@ -161,7 +161,7 @@ struct Shared {
 
 const BELL: u64 = 0;
 
-/// Keeps connections for as long as it lives.
+/// Keeps connections until it is dropped.
 pub struct Keeper {
     shared: Arc<Shared>,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -183,10 +183,10 @@ impl Keeper {
         Ok(Keeper { shared, thread: Some(thread) })
     }
 
-    /// Takes care of an interface until it is dropped.
+    /// Keeps the connection of an interface until the handle is dropped.
     ///
     /// # Errors
-    /// When its socket cannot be listened on, or another interface of that role has its number there.
+    /// When its socket cannot be listened on, or another interface of the same role has its number there.
     pub fn add(&self, interface: Arc<Interface>) -> Result<ConnectionHandle, OpenError> {
         let mut state = self.shared.state();
         let options = &interface.options;
@@ -214,7 +214,7 @@ impl Keeper {
         Ok(ConnectionHandle { shared: self.shared.clone(), interface })
     }
 
-    /// The descriptor that a socket is listened on by.
+    /// The descriptor of the listening socket.
     pub fn listener(&self, filename: &str) -> Option<i32> {
         self.shared.state().listeners.get(filename).map(|listener| listener.socket.fd.as_raw_fd())
     }
@@ -265,7 +265,7 @@ impl State {
         self.next_key - 1
     }
 
-    /// When there is something to do without being told.
+    /// How long the keeper may wait if no event comes first; none: for ever.
     fn pause(&self, now: Instant) -> Option<Duration> {
         let tries = self.interfaces.iter().filter(|it| it.options.role == Role::Slave);
         let tries = tries.map(|it| it.status()).filter(|status| status.link.is_none());
@@ -292,7 +292,7 @@ impl Shared {
                 self.tend(&mut state, now);
                 state.pause(now)
             };
-            // Rounded up, not to be early again and again.
+            // Rounded up, or it would wake too early again and again.
             let pause = pause.map(|pause| pause + Duration::from_millis(1));
             let pause = pause.and_then(|pause| Timespec::try_from(pause).ok());
             let found = epoll::wait(&self.epoll, &mut events, pause.as_ref()).unwrap_or(0);
@@ -306,7 +306,7 @@ impl Shared {
         }
     }
 
-    /// What is due, and what workers have asked for.
+    /// Does what is due, and what workers have asked for.
     fn tend(&self, state: &mut State, now: Instant) {
         for interface in state.interfaces.clone() {
             let mut status = interface.status();
@@ -381,7 +381,7 @@ impl Shared {
         }
     }
 
-    /// What somebody says.
+    /// Handles a message from a peer.
     fn take(&self, state: &mut State, key: u64, message: Message, descriptor: Option<OwnedFd>) -> Result<(), String> {
         let Some(link) = state.links.get_mut(&key) else { return Ok(()) };
         if let (Message::Disconnect { reason, .. }, interface) = (&message, &link.interface) {
@@ -408,7 +408,8 @@ impl Shared {
                 let Some(interface) = wanted else { return Err(format!("no interface of id {} here", init.id)) };
                 let mut status = interface.status();
                 channel::admit(&init, &interface.options).inspect_err(|reason| {
-                    // It is not its link that ends, and yet it is what its operator looks for.
+                    // The interface has no link to which this refusal belongs, but its operator looks for the reason
+                    // here.
                     if status.link.is_none() {
                         (status.local_reason, status.remote_name) = (reason.clone(), init.name.clone());
                     }
@@ -462,7 +463,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Ends a link, and says why, if it is us who end it.
+    /// Ends a link; `reason` goes to the peer if we end it.
     fn close(&self, state: &mut State, key: u64, reason: Option<&str>) {
         let Some(link) = state.links.remove(&key) else { return };
         if let Some(reason) = reason {
@@ -504,13 +505,13 @@ impl Shared {
     }
 }
 
-/// Wakes who receives by a ring, if a worker has asked for that.
+/// Wakes the peer that receives by a ring, if a worker has asked for that.
 fn kick(way: &Way) {
     if !way.kicked.swap(false, Ordering::Relaxed) {
         return;
     }
     way.kicks.fetch_add(1, Ordering::Relaxed);
-    // The descriptor is the peer's, too, who may have changed it.
+    // The peer shares the descriptor, and may have made it blocking.
     let flags = rustix::fs::fcntl_getfl(&way.interrupt).unwrap_or(OFlags::empty());
     if !flags.contains(OFlags::NONBLOCK) {
         let _ = rustix::fs::fcntl_setfl(&way.interrupt, flags | OFlags::NONBLOCK);

@@ -1,9 +1,8 @@
 //! Memory that a peer shares with us, and may write to, or take away, at any time.
 //!
-//! - Nothing in it is believed: offsets are checked against the region before each access, and what is read is read
-//!   once.
-//! - A peer that shortens its file would have us killed by SIGBUS at the next access. Memory of its own is put there
-//!   in that moment ([`Guard`]), so that we go on with zeros until the connection is closed.
+//! - Nothing in it is trusted: offsets are checked against the region before each access, and each value is read once.
+//! - If a peer shortens its file, our next access would end the process with SIGBUS. The signal handler then maps
+//!   anonymous memory there ([`Guard`]), so that we go on with zeros until the connection is closed.
 #![allow(unsafe_code)]
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,29 +16,29 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// Most bytes of a region that are mapped: more than a peer has reason to share.
 pub const MAX_REGION: u64 = 64 << 30;
 
-/// What 'statfs' says of files on huge pages.
+/// What 'statfs' returns for files on huge pages.
 const HUGETLBFS: u64 = 0x9584_58f6;
 
-/// A mapping of memory that a peer has, too.
+/// A mapping of memory that is shared with a peer.
 pub struct Region {
     base: NonNull<u8>,
-    /// Bytes that may be used, and those that are mapped: whole pages.
+    /// Bytes that may be used, and bytes that are mapped: whole pages.
     length: usize,
     mapped: usize,
     guard: Guard,
 }
 
-// SAFETY: a mapping does not care for threads; what is in it is shared with another process anyway, and accessed as
-// such.
+// SAFETY: a mapping may be used from any thread. Its content is shared with another process anyway, and accessed
+// accordingly.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Fresh memory, and the descriptor by which a peer gets it. It cannot be made shorter by anybody.
+    /// Fresh memory, and the descriptor by which a peer maps it. It is sealed against shortening.
     ///
     /// # Errors
-    /// When the system has none.
+    /// When the system has no memory.
     pub fn create(length: usize) -> io::Result<(Region, OwnedFd)> {
         let file = fs::memfd_create("quiver-memif", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         fs::ftruncate(&file, length as u64)?;
@@ -47,10 +46,10 @@ impl Region {
         Ok((Region::map(file.as_fd(), length as u64)?, file))
     }
 
-    /// A peer's memory.
+    /// Maps a peer's memory.
     ///
     /// # Errors
-    /// When it is not as long as the peer says, or cannot be mapped.
+    /// When the file is shorter than the peer says, or cannot be mapped.
     pub fn map(file: BorrowedFd<'_>, length: u64) -> io::Result<Region> {
         let there = fs::fstat(file)?.st_size;
         if length == 0 || length > MAX_REGION || length > u64::try_from(there).unwrap_or(0) {
@@ -58,7 +57,7 @@ impl Region {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, said));
         }
         let length = length as usize;
-        // Huge pages are mapped, unmapped and replaced whole.
+        // Huge pages can only be mapped, unmapped and replaced whole.
         let about = fs::fstatfs(file)?;
         let page = if about.f_type as u64 == HUGETLBFS { about.f_bsize as usize } else { 4096 };
         let mapped = length.next_multiple_of(page);
@@ -70,7 +69,7 @@ impl Region {
         match Guard::over(base, mapped) {
             Some(guard) => Ok(Region { base, length, mapped, guard }),
             None => {
-                // SAFETY: the mapping was just made, and nobody else knows of it.
+                // SAFETY: the mapping was just made, and no pointer into it exists.
                 let _ = unsafe { mm::munmap(base.as_ptr().cast(), mapped) };
                 Err(io::Error::new(io::ErrorKind::OutOfMemory, "too many regions of shared memory"))
             }
@@ -81,12 +80,12 @@ impl Region {
         self.length
     }
 
-    /// Whether the peer has taken memory away.
+    /// Whether the peer has shortened the file.
     pub fn is_torn(&self) -> bool {
         self.guard.is_torn()
     }
 
-    /// Where `length` bytes at an offset are, if they are in the region.
+    /// Where `length` bytes at an offset are, if they are within the region.
     #[inline(always)]
     pub fn place(&self, offset: u64, length: usize) -> Option<NonNull<u8>> {
         let end = offset.checked_add(length as u64)?;
@@ -101,12 +100,12 @@ impl Region {
 impl Drop for Region {
     fn drop(&mut self) {
         self.guard.lift();
-        // SAFETY: the mapping is ours, and who had a pointer into it had a reference to this, too.
+        // SAFETY: the mapping is ours, and every holder of a pointer into it had a reference to this region, too.
         let _ = unsafe { mm::munmap(self.base.as_ptr().cast(), self.mapped) };
     }
 }
 
-/// Regions that are guarded at a time.
+/// Most regions that are guarded at a time.
 const PLACES: usize = 4096;
 
 /// A range of addresses.
@@ -127,7 +126,7 @@ static GUARDED: [Place; PLACES] = [const {
     }
 }; PLACES];
 
-/// Has anonymous memory put in the place of a region's when that is gone.
+/// Puts anonymous memory in place of a region whose file was shortened.
 struct Guard(usize);
 
 impl Guard {
@@ -155,7 +154,7 @@ impl Guard {
 
 fn install() {
     // SAFETY: all-zero bytes are a valid `sigaction`, and the handler has the signature that SA_SIGINFO asks for. It
-    // calls only what signal handlers may: mmap and sigaction, and looks at atomics.
+    // does only what signal handlers may: it calls mmap and sigaction, and reads atomics.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_bus_error as *const () as usize;
@@ -165,7 +164,7 @@ fn install() {
     }
 }
 
-/// A page of a mapping has nothing behind it any more.
+/// Handles SIGBUS: a page of a mapping has no memory behind it any more.
 extern "C" fn on_bus_error(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: the kernel hands over a valid siginfo.
     let address = unsafe { (*info).si_addr() } as usize;
@@ -184,7 +183,7 @@ extern "C" fn on_bus_error(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut l
             return;
         }
     }
-    // None of ours: the access is made again, and has its usual end.
+    // Not one of our regions: with the default action back, the access is repeated and ends the process.
     // SAFETY: as in `install`.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
@@ -204,7 +203,7 @@ mod tests {
         for (offset, length) in [(0, 8193), (8192, 1), (u64::MAX, 1), (u64::MAX, usize::MAX), (8000, 193)] {
             assert!(region.place(offset, length).is_none(), "{offset} {length}");
         }
-        // Who has the file can neither shorten it nor say that it is longer.
+        // A holder of the file can neither shorten it nor claim that it is longer.
         assert!(fs::ftruncate(&file, 0).is_err());
         for length in [0, 8193, u64::MAX] {
             assert!(Region::map(file.as_fd(), length).is_err(), "{length}");
@@ -224,7 +223,7 @@ mod tests {
         // SAFETY: as above.
         assert_eq!(unsafe { place.read_volatile() }, 0);
         assert!(region.is_torn());
-        // And can be written to.
+        // It can also be written to.
         // SAFETY: as above.
         let back = unsafe {
             place.write_volatile(8);
@@ -244,7 +243,7 @@ mod tests {
         let region = Region::map(file.as_fd(), PAGE - 4096).unwrap();
         assert!(region.place(0, PAGE as usize - 4096).is_some() && region.place(0, PAGE as usize - 4095).is_none());
         let place = region.place(0, 1).unwrap();
-        // SAFETY: within the region. None may be free: the access fails, and is made good.
+        // SAFETY: within the region. If no huge page is free, the access fails and the handler replaces the region.
         assert_eq!(unsafe { place.read_volatile() }, 0);
         fs::ftruncate(&file, 0).unwrap();
         // SAFETY: as above.

@@ -1,14 +1,14 @@
-//! What both ends of a memif tell each other over a socket before packets flow: messages of 128 bytes, version 2.0 of
+//! The messages that both ends of a memif exchange over a socket before packets flow: 128 bytes each, version 2.0 of
 //! the protocol.
 //!
-//! The peer is not trusted: numbers are bounded where they are used, text loses what a terminal would act on.
+//! The peer is not trusted: numbers are bounded where they are used, and control characters are removed from text.
 #![forbid(unsafe_code)]
 
 use std::fmt;
 
 /// Bytes of any message.
 pub const LENGTH: usize = 128;
-/// The version of the protocol that is spoken: 2.0.
+/// The version of the protocol: 2.0.
 pub const VERSION: u16 = 0x0200;
 /// Bytes of names, with the zero that ends them.
 const NAME: usize = 32;
@@ -17,20 +17,20 @@ pub const SECRET: usize = 24;
 /// Bytes of the reason for a disconnect, with the zero that ends it.
 const REASON: usize = 96;
 
-/// The master's first word: what it takes.
+/// The master's first message: what it supports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
     pub name: String,
     pub least_version: u16,
     pub greatest_version: u16,
-    /// Numbers of the last region and rings that it takes.
+    /// Highest numbers of a region and of rings that it supports.
     pub last_region: u16,
     pub last_m2s_ring: u16,
     pub last_s2m_ring: u16,
     pub log2_ring_size: u8,
 }
 
-/// The slave's: with which interface it wants to be connected.
+/// The slave's first message: the interface that it wants to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Init {
     pub version: u16,
@@ -45,7 +45,7 @@ pub struct Init {
 pub enum Mode {
     Ethernet,
     Ip,
-    /// Packets for, and of, somebody who punts; or what nobody knows.
+    /// Punted packets, or an unknown mode.
     Other(u8),
 }
 
@@ -67,14 +67,14 @@ impl Mode {
     }
 }
 
-/// Memory of the slave's, whose descriptor comes with it.
+/// A region of the slave's memory, whose descriptor comes with the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddRegion {
     pub index: u16,
     pub size: u64,
 }
 
-/// A ring in such memory. The descriptor that comes with it wakes who receives by it.
+/// A ring in such memory. The descriptor that comes with it wakes the side that receives by the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddRing {
     /// From slave to master; else from master to slave.
@@ -93,9 +93,9 @@ pub enum Message {
     Init(Init),
     AddRegion(AddRegion),
     AddRing(AddRing),
-    /// The slave is ready; with its name for the interface.
+    /// The slave is ready; with its name of the interface.
     Connect(String),
-    /// So is the master.
+    /// The master is ready; with its name of the interface.
     Connected(String),
     Disconnect {
         code: u32,
@@ -103,7 +103,7 @@ pub enum Message {
     },
 }
 
-/// A message that cannot be understood.
+/// Why bytes are no valid message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Nonsense {
     Length(usize),
@@ -182,7 +182,7 @@ impl Message {
     }
 
     /// # Errors
-    /// When it is none.
+    /// When the bytes are no valid message.
     pub fn parse(bytes: &[u8]) -> Result<Message, Nonsense> {
         let bytes: &[u8; LENGTH] = bytes.try_into().map_err(|_| Nonsense::Length(bytes.len()))?;
         let mut reader = Reader { bytes, at: 0 };
@@ -237,7 +237,7 @@ impl Writer {
         self.at += field.len();
     }
 
-    /// As much of a text as fits `room` with the zero that ends it.
+    /// As much of a text as fits `room` with its terminating zero.
     fn text(&mut self, text: &str, room: usize) {
         let most = (0..room).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
         let text = &text[..most.min(text.len())];

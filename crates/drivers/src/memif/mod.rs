@@ -1,8 +1,8 @@
 //! memif: packets by memory that two processes share (version 2.0 of the protocol, as VPP, DPDK and libmemif speak it).
 //!
-//! One side, the master, listens on a socket; the other, the slave, connects, brings the memory and rings in it.
-//! [`channel`] is what they tell each other, [`keeper`] the thread that does so, [`ring`] and [`memory`] what they
-//! share, [`queue`] what workers do with it. Neither side trusts the other.
+//! One side, the master, listens on a socket. The other, the slave, connects, and provides the memory with its rings.
+//! [`channel`] is the handshake, [`keeper`] the thread that runs it, [`ring`] and [`memory`] what both sides share,
+//! [`queue`] the workers' part. Neither side trusts the other.
 
 mod channel;
 pub mod generator;
@@ -35,24 +35,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use wire::MacAddress;
 
-/// Most queues each way.
+/// Most queues in each direction.
 pub const MAX_QUEUES: u16 = 255;
 /// Least and most bytes of a buffer.
 pub const MIN_BUFFER: u32 = 64;
 pub const MAX_BUFFER: u32 = 65536;
-/// Bytes of network-layer packet that it carries unless somebody says otherwise.
+/// Bytes of network-layer packet that it carries by default.
 const MTU: u16 = 9000;
 /// A region's offsets have 32 bits.
 const MAX_MEMORY: u64 = 1 << 32;
 
-/// What an interface shall be.
+/// The settings of an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// What the other side is told that the interface is called.
+    /// The name of the interface that the peer is sent.
     pub name: String,
-    /// Tells interfaces on a socket apart.
+    /// Distinguishes interfaces on the same socket.
     pub id: u32,
-    /// What operators know the socket by.
+    /// The number by which operators know the socket.
     pub socket_id: u32,
     /// A path, or `@` and an abstract name.
     pub socket: String,
@@ -65,18 +65,18 @@ pub struct Options {
     pub rx_queues: u16,
     pub tx_queues: u16,
     pub hw_address: Option<MacAddress>,
-    /// As a slave: the other side gets our packet memory, so that nothing is copied here.
+    /// As a slave: the peer gets our packet memory, so that nothing is copied here.
     pub zero_copy: bool,
 }
 
 impl Options {
-    /// What it is called unless somebody says otherwise, as VPP does.
+    /// Its default name, as in VPP.
     pub fn usual_name(&self) -> String {
         format!("memif{}/{}", self.socket_id, self.id)
     }
 
     /// # Errors
-    /// What cannot be.
+    /// When the options are invalid.
     pub fn check(&self) -> Result<(), OpenError> {
         if self.zero_copy && self.role == Role::Master {
             return Err(OpenError::Refused("zero-copy: it is the slave who brings the memory".into()));
@@ -95,15 +95,15 @@ impl Options {
     }
 }
 
-/// How an interface is doing.
+/// The state of an interface.
 #[derive(Debug, Clone)]
 pub struct MemifStatus {
     pub options: Options,
     pub connected: bool,
-    /// What the other side calls itself, and its interface.
+    /// The peer's name, and that of its interface.
     pub remote_name: String,
     pub remote_interface: String,
-    /// Why we, or it, last disconnected.
+    /// The reason of the last disconnect, from us or from the peer.
     pub local_reason: String,
     pub remote_reason: String,
     pub listener_descriptor: i32,
@@ -129,11 +129,11 @@ pub struct RingStatus {
     pub flags: u16,
     /// How often its receiver was woken.
     pub interrupts: u64,
-    /// When they were asked for.
+    /// Empty unless they were asked for.
     pub descriptors: Vec<Descriptor>,
 }
 
-/// Makes an interface, which is connected as soon as there is another side.
+/// Creates an interface. It is connected as soon as there is a peer.
 ///
 /// # Errors
 /// When the options contradict each other, or the socket cannot be listened on.
@@ -182,7 +182,7 @@ impl Link for MemifLink {
 }
 
 impl ConnectionHandle {
-    /// How the interface is doing.
+    /// The state of the interface.
     pub fn status(&self, keeper: &Keeper, with_descriptors: bool) -> MemifStatus {
         let options = &self.interface.options;
         let listener = if options.role == Role::Master { keeper.listener(&options.socket) } else { None };

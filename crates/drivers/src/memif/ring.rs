@@ -1,8 +1,8 @@
-//! Rings of descriptors in memory that two sides share, one of which writes the head, the other the tail.
+//! Rings of descriptors in memory that two sides share: one side writes the head, the other the tail.
 //!
-//! The slave writes the head of any ring, the master the tail: on the ring to the master the head is behind the last
-//! packet, on that to the slave behind the last empty buffer. What a side reads of the other's is bounded before it
-//! is used.
+//! The slave writes the head of every ring, the master the tail. On a ring to the master the head is behind the last
+//! packet; on a ring to the slave it is behind the last empty buffer. A value that the other side wrote is bounded
+//! before it is used.
 #![allow(unsafe_code)]
 
 use super::memory::Region;
@@ -10,22 +10,22 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
-/// Tells a ring from other memory.
+/// Distinguishes a ring from other memory.
 const COOKIE: u32 = 0x03E3_1F20;
 /// Bytes ahead of the descriptors.
 const HEADER: usize = 128;
 const FLAGS: usize = 4;
 const HEAD: usize = 6;
 const TAIL: usize = 64;
-/// Who receives by the ring looks by himself: nobody needs to wake him.
+/// Set while the receiver polls the ring: it needs no wakeup.
 const MASK_INTERRUPT: u16 = 1;
-/// Descriptors that a ring can have, as a power of two.
+/// Most descriptors of a ring, as a power of two.
 pub const MAX_LOG2: u8 = 14;
 
 /// The packet goes on in the next descriptor's buffer.
 pub const NEXT: u16 = 1;
 
-/// A buffer: where it is, and how many bytes of a packet are in it, or how many it takes.
+/// A buffer: where it is, and how many bytes of a packet it holds, or how many it has room for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Descriptor {
     pub flags: u16,
@@ -37,7 +37,7 @@ pub struct Descriptor {
 impl Descriptor {
     const LENGTH: usize = 16;
 
-    /// As it lies in memory: flags, region, length; offset, and metadata that nobody uses.
+    /// Its layout in memory: flags, region, length; offset, and metadata that neither side uses.
     fn words(self) -> [u64; 2] {
         let first = u64::from(self.flags) | u64::from(self.region) << 16 | u64::from(self.length) << 32;
         [first.to_le(), u64::from(self.offset).to_le()]
@@ -59,7 +59,7 @@ impl Descriptor {
 pub struct Memory(pub Vec<Region>);
 
 impl Memory {
-    /// Where a buffer is, if all of it is in memory that was shared.
+    /// Where a buffer is, if all of it is in shared memory.
     #[inline(always)]
     pub fn buffer(&self, region: u16, offset: u32, length: usize) -> Option<NonNull<u8>> {
         self.0.get(usize::from(region))?.place(offset.into(), length)
@@ -70,11 +70,11 @@ impl Memory {
     }
 }
 
-/// A ring that lies where both sides have said.
+/// A ring at the place that both sides have agreed on.
 pub struct Ring {
     base: NonNull<u8>,
     log2: u8,
-    /// Keeps what `base` points to.
+    /// Keeps the memory at `base` mapped.
     _memory: Arc<Memory>,
 }
 
@@ -89,7 +89,7 @@ impl Ring {
         HEADER + (Descriptor::LENGTH << log2)
     }
 
-    /// The one at an offset; none if it is not all in the region, or lies askew.
+    /// The ring at an offset; none if it is not wholly in the region, or misaligned.
     pub fn at(memory: &Arc<Memory>, region: u16, offset: u32, log2: u8) -> Option<Ring> {
         if log2 > MAX_LOG2 || !offset.is_multiple_of(64) {
             return None;
@@ -110,8 +110,8 @@ impl Ring {
     #[inline(always)]
     fn word<T>(&self, at: usize) -> NonNull<T> {
         debug_assert!(at + size_of::<T>() <= Ring::bytes(self.log2) && at.is_multiple_of(size_of::<T>()));
-        // SAFETY: within the ring, which `at` has found in its region; regions begin on a page and rings on a cache
-        // line, so that the word is aligned.
+        // SAFETY: within the ring, which `at` has found in its region. Regions begin on a page and rings on a cache
+        // line, so the word is aligned.
         unsafe { self.base.byte_add(at).cast() }
     }
 
@@ -133,7 +133,7 @@ impl Ring {
         unsafe { [AtomicU64::from_ptr(self.word(at).as_ptr()), AtomicU64::from_ptr(self.word(at + 8).as_ptr())] }
     }
 
-    /// Makes fresh memory a ring.
+    /// Initialises fresh memory as a ring.
     pub fn begin(&self) {
         self.cookie().store(COOKIE, Ordering::Release);
     }
@@ -142,7 +142,7 @@ impl Ring {
         self.cookie().load(Ordering::Acquire) == COOKIE
     }
 
-    /// What the slave has written; what is before it can be read.
+    /// The slave's position; entries before it can be read.
     #[inline(always)]
     pub fn head(&self) -> u16 {
         self.half(HEAD).load(Ordering::Acquire)
@@ -153,7 +153,7 @@ impl Ring {
         self.half(HEAD).store(head, Ordering::Release);
     }
 
-    /// What the master has written.
+    /// The master's position.
     #[inline(always)]
     pub fn tail(&self) -> u16 {
         self.half(TAIL).load(Ordering::Acquire)
@@ -168,14 +168,15 @@ impl Ring {
         self.half(FLAGS).load(Ordering::Relaxed)
     }
 
-    /// Whether we, who receive by it, are to be woken.
+    /// Sets whether we, the receiver, are to be woken.
     pub fn set_wakes(&self, wakes: bool) {
         self.half(FLAGS).store(if wakes { 0 } else { MASK_INTERRUPT }, Ordering::Relaxed);
-        // Who asks to be woken looks at the ring once more, and must not see what was there before he asked.
+        // After asking to be woken, the receiver checks the ring once more: that read must not be older than the
+        // request.
         fence(Ordering::SeqCst);
     }
 
-    /// Whether who receives by it is to be woken, after something was put there.
+    /// Whether the receiver is to be woken, after something was put into the ring.
     #[inline(always)]
     pub fn wakes(&self) -> bool {
         fence(Ordering::SeqCst);
@@ -188,7 +189,7 @@ impl Ring {
         Descriptor::of_words(self.place(slot).map(|word| word.load(Ordering::Relaxed)))
     }
 
-    /// The cache lines in which the descriptors of so many slots are.
+    /// The cache lines of the descriptors of `count` slots.
     #[inline(always)]
     pub fn lines(&self, slot: u16, count: u16) -> impl Iterator<Item = NonNull<u8>> {
         const A_LINE: usize = 64 / Descriptor::LENGTH;

@@ -1,4 +1,4 @@
-//! Where workers find the connection that their queues have at the moment.
+//! Where workers find the current connection of their queues.
 
 use super::queue::Connection;
 use rustix::event::{EventfdFlags, eventfd};
@@ -7,7 +7,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// One interface's connection, or none. Workers look at a number, and at the rest when that has changed.
+/// One interface's connection, or none. Workers check a number, and read the rest only when it has changed.
 #[derive(Default)]
 pub struct Slot {
     generation: AtomicU32,
@@ -25,13 +25,13 @@ impl Slot {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The connection, and the number by which a later one is told.
+    /// The connection, and a number that distinguishes it from later ones.
     pub fn connection(&self) -> (u32, Option<Arc<Connection>>) {
         let connection = self.lock();
         (self.generation(), connection.clone())
     }
 
-    /// Gives queues another connection; says which they had. Workers may hold that for a moment still.
+    /// Gives the queues another connection; returns the old one. Workers may still hold the old one for a moment.
     pub fn set(&self, connection: Option<Arc<Connection>>) -> Option<Arc<Connection>> {
         let mut place = self.lock();
         self.is_up.store(connection.is_some(), Ordering::Relaxed);
@@ -45,7 +45,7 @@ impl Slot {
     }
 }
 
-/// Wakes one who waits. Nobody else has it, so that nobody can fill it up.
+/// Wakes a waiting thread. The descriptor is not shared with a peer, so no peer can fill it up.
 pub struct Bell(OwnedFd);
 
 impl Bell {
@@ -56,11 +56,11 @@ impl Bell {
     }
 
     pub fn ring(&self) {
-        // Full means that it has been rung.
+        // When the counter is full, the bell has been rung already.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
-    /// Takes note of it.
+    /// Silences the bell.
     pub fn quiet(&self) {
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }

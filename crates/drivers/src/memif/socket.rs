@@ -1,4 +1,4 @@
-//! Sockets on which sides of memifs meet: packets of one message each, with at most one descriptor.
+//! Sockets by which memif peers connect. Each packet is one message, with at most one descriptor.
 
 use super::message::{LENGTH, Message};
 use crate::OpenError;
@@ -13,19 +13,19 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::path::Path;
 
-/// Connections that may wait to be accepted.
+/// Most connections that wait to be accepted.
 const BACKLOG: i32 = 16;
-/// Who may connect to a socket file: its owner and group.
+/// Mode of a socket file: owner and group may connect.
 const FILE_MODE: u32 = 0o660;
-/// Descriptors of which a message can bring so many; all but one are closed.
+/// Room for descriptors of a message; all but one are closed.
 const MAX_DESCRIPTORS: usize = 4;
 
-/// The abstract name in a file name, if it is one: behind `@`, or VPP's `abstract:`.
+/// The abstract name in a file name, if it is one: the part after `@`, or after VPP's `abstract:`.
 fn abstract_name(filename: &str) -> Option<&str> {
     filename.strip_prefix('@').or_else(|| filename.strip_prefix("abstract:"))
 }
 
-/// Whether a file name is that of an abstract socket, which is in no file system.
+/// Whether a file name is that of an abstract socket, which has no file.
 pub fn is_abstract(filename: &str) -> bool {
     abstract_name(filename).is_some()
 }
@@ -43,19 +43,19 @@ fn socket() -> Result<OwnedFd, Errno> {
     net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
 }
 
-/// A socket that listens, and its file. The file is removed when this is dropped, unless another process has put its
-/// own there meanwhile.
+/// A listening socket, and its file. The file is removed when this is dropped, unless another process has put its own
+/// there meanwhile.
 #[derive(Debug)]
 pub struct Listening {
     pub fd: OwnedFd,
-    /// Of abstract sockets there is none.
+    /// None for an abstract socket.
     file: Option<(String, Identity)>,
 }
 
-/// What tells a file from another one of the same name: device and inode.
+/// Distinguishes a file from another one of the same name: device and inode.
 type Identity = (u64, u64);
 
-/// Which file a name leads to, links not followed.
+/// The file that a name leads to, links not followed.
 fn identity(filename: &str) -> Result<Identity, Errno> {
     fs::lstat(filename).map(|status| (status.st_dev, status.st_ino))
 }
@@ -70,10 +70,10 @@ impl Drop for Listening {
     }
 }
 
-/// Listens. A file that a dead process left is removed.
+/// Listens. The file of a dead process is removed first.
 ///
 /// # Errors
-/// When somebody else listens, or the system refuses.
+/// When another process listens there, or the system refuses.
 pub fn listen(filename: &str) -> Result<Listening, OpenError> {
     let failed = |error: Errno| OpenError::system(format!("listening on '{filename}'"), error);
     let address = address(filename)?;
@@ -103,10 +103,10 @@ pub fn listen(filename: &str) -> Result<Listening, OpenError> {
     Ok(listening)
 }
 
-/// Whether a socket can have such a name.
+/// Whether a socket can have this name.
 ///
 /// # Errors
-/// Why not.
+/// Why it cannot.
 pub fn check(filename: &str) -> Result<(), OpenError> {
     if abstract_name(filename).is_none() && !filename.starts_with('/') {
         return Err(OpenError::Refused(format!(
@@ -117,7 +117,7 @@ pub fn check(filename: &str) -> Result<(), OpenError> {
 }
 
 /// # Errors
-/// When nobody listens.
+/// When no peer listens.
 pub fn connect(filename: &str) -> io::Result<OwnedFd> {
     let address = address(filename).map_err(io::Error::other)?;
     let fd = socket()?;
@@ -125,10 +125,10 @@ pub fn connect(filename: &str) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// The next who has connected, if there is one.
+/// Accepts the next connection, if there is one.
 ///
 /// # Errors
-/// When there is one who cannot be had: no descriptor is left.
+/// When a connection cannot be accepted: no descriptor is left.
 pub fn accept(listener: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
     match net::accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
         Ok(fd) => Ok(Some(fd)),
@@ -138,7 +138,7 @@ pub fn accept(listener: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
 }
 
 /// # Errors
-/// When it cannot be sent at once.
+/// When the message cannot be sent at once.
 pub fn send(fd: BorrowedFd<'_>, message: &Message, descriptor: Option<&OwnedFd>) -> io::Result<()> {
     let bytes = message.to_bytes();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -152,7 +152,7 @@ pub fn send(fd: BorrowedFd<'_>, message: &Message, descriptor: Option<&OwnedFd>)
     Ok(())
 }
 
-/// What came.
+/// What was received.
 pub enum Received {
     Nothing,
     /// The other end is closed.
@@ -164,7 +164,7 @@ pub enum Received {
 /// # Errors
 /// When the socket is broken.
 pub fn receive(fd: BorrowedFd<'_>) -> io::Result<Received> {
-    // Room for more than a message has, so that longer ones are told.
+    // Room for more than a message has, so that longer ones are detected.
     let mut bytes = [0; LENGTH + 1];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -207,7 +207,7 @@ mod tests {
         let name = file.to_str().unwrap();
         let first = listen(name).unwrap();
         assert!(listen(name).unwrap_err().to_string().contains("in use by another process"));
-        // As a process that was killed leaves it.
+        // As a killed process leaves it.
         let Listening { fd, .. } = &first;
         let left = fd.try_clone().unwrap();
         std::mem::forget(first);
@@ -217,7 +217,7 @@ mod tests {
         assert!(accept(again.fd.as_fd()).unwrap().is_some() && accept(again.fd.as_fd()).unwrap().is_none());
         drop(again);
         assert!(!file.exists() && connect(name).is_err());
-        // One that another process has put there meanwhile stays.
+        // A file that another process has put there meanwhile stays.
         let ours = listen(name).unwrap();
         std::fs::remove_file(&file).unwrap();
         let theirs = std::os::unix::net::UnixListener::bind(&file).unwrap();
@@ -225,14 +225,14 @@ mod tests {
         assert!(file.exists());
         drop(theirs);
         std::fs::remove_file(&file).unwrap();
-        // Nor is a socket taken over that a link leads to.
+        // A socket that a link leads to is not taken over either.
         let other = directory.join("other.sock");
         drop(std::os::unix::net::UnixListener::bind(&other).unwrap());
         std::os::unix::fs::symlink(&other, &file).unwrap();
         assert!(listen(name).unwrap_err().to_string().contains("is there already, and no socket"));
         assert!(file.is_symlink() && other.exists());
         std::fs::remove_file(&file).unwrap();
-        // What is no socket of ours stays.
+        // A file that is no socket stays.
         std::fs::write(&file, "text").unwrap();
         assert!(listen(name).is_err() && file.exists());
         std::fs::remove_dir_all(&directory).unwrap();

@@ -1,9 +1,9 @@
-//! The packet generator: streams of packets that enter the graph exactly as a driver's
-//! do. A stream's packets are made from a template with fields that count or vary at
-//! random ([`template`]), or replayed from a capture file ([`crate::capture_file`]).
+//! The packet generator: streams of packets that enter the graph exactly as a driver's do. A stream's packets are made
+//! from a template with fields that count or vary at random ([`template`]), or replayed from a capture file
+//! ([`crate::capture_file`]).
 //!
-//! The interface of a stream is an ordinary interface whose device ([`open`]) brings
-//! nothing and discards what it is given.
+//! The interface of a stream is an ordinary interface. Its device ([`open`]) receives nothing and discards what it is
+//! given.
 
 pub mod template;
 
@@ -21,7 +21,7 @@ use wire::MacAddress;
 use wire::batch::check;
 use wire::pretty::Summary;
 
-/// Longest packet that a stream makes of a template: what fits one buffer. Replayed ones may lie in several.
+/// Longest packet that a stream makes from a template: it fits one buffer. Replayed packets may take several.
 pub const MAX_SIZE: usize = DATA_SIZE;
 
 /// Opens the device of a generator interface.
@@ -67,28 +67,27 @@ pub enum Content {
     Template(Box<Template>),
     /// One after another, then from the start again.
     Replay(Vec<Vec<u8>>),
-    /// Buffers of the pool as they are, oldest first: nothing is written, so that packets
-    /// come cold as from a device. For measurements; whoever uses it fills all buffers
-    /// with packets of this length first.
+    /// Buffers of the pool, oldest first, with their old content: nothing is written, so that packets are not in the
+    /// cache, as if from a device. For measurements; the caller first fills all buffers with packets of this length.
     AsTheyAre(u16),
 }
 
-/// Where a stream's packets enter the graph, and so what they begin with.
+/// Where a stream's packets enter the graph, and so which header they begin with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
     Ethernet,
     Ip4,
-    /// The header's checksum is taken on trust.
+    /// The header's checksum is not verified.
     Ip4NoChecksum,
     Ip6,
     Mpls,
     Stall,
-    /// Frames to another node, to which an edge was added.
+    /// Frames to another node, by an edge that was added.
     Other(EdgeIndex),
 }
 
 impl Entry {
-    /// Those that a stream can name, each by its node.
+    /// The entries that a stream can name, each by its node.
     pub const BY_NODE: [(&str, Entry); 6] = [
         ("ethernet-input", Entry::Ethernet),
         ("ip4-input", Entry::Ip4),
@@ -98,7 +97,7 @@ impl Entry {
         ("pg-stall", Entry::Stall),
     ];
 
-    /// What its packets begin with.
+    /// Which header its packets begin with.
     pub fn first(self) -> First {
         match self {
             Entry::Ethernet | Entry::Stall | Entry::Other(_) => First::Ethernet,
@@ -121,12 +120,12 @@ impl Entry {
         edge.into()
     }
 
-    /// Flags of its packets: no header pass has seen them.
+    /// Flags of its packets: no header check has run on them.
     fn flags(self) -> u32 {
         match self {
             Entry::Ethernet | Entry::Stall | Entry::Other(_) => 0,
             Entry::Ip4 | Entry::Ip4NoChecksum | Entry::Ip6 => flag::BARE,
-            // Labels of which nobody has looked at the first: see `mpls-input`.
+            // The first label was not looked at: see `mpls-input`.
             Entry::Mpls => flag::BARE | check::NOT_IP4,
         }
     }
@@ -136,27 +135,27 @@ impl Entry {
 #[derive(Debug, Clone)]
 pub struct Stream {
     pub name: String,
-    /// Tells its packets from those of other streams, in traces.
+    /// Distinguishes its packets from those of other streams, in traces.
     pub number: u32,
     /// The interface on which its packets are received.
     pub interface: InterfaceIndex,
     pub entry: Entry,
-    /// Packets to send in all; 0: without end.
+    /// Packets to send in total; 0: no limit.
     pub limit: u64,
-    /// Packets a second; 0: as many as can be.
+    /// Packets a second; 0: as many as possible.
     pub rate: f64,
     /// Most packets a vector.
     pub max_frame: usize,
     pub content: Content,
     pub enabled: bool,
     pub sent: u64,
-    /// Its interface is up.
+    /// The interface is up.
     pub up: bool,
-    /// Somebody listens to what its interface receives.
+    /// Received packets are mirrored to another interface or a capture.
     pub mirrored: bool,
-    /// What its interface receives is shared out among workers.
+    /// Received packets are distributed among workers.
     pub handed: bool,
-    /// What may be sent by now, and up to when that was reckoned (ticks).
+    /// How many packets may be sent, and the time of that calculation (ticks).
     credit: f64,
     reckoned: u64,
     next: u64,
@@ -206,7 +205,7 @@ impl Stream {
         if self.rate > 0.0 {
             let passed = time::seconds(now.saturating_sub(self.reckoned));
             self.reckoned = now;
-            // A vector may be owed, not more: after a stall the rate is not made up for.
+            // At most one vector may be owed: after a stall the missed packets are not made up for.
             self.credit = (self.credit + passed * self.rate).min(VECTOR_SIZE as f64);
             due = due.min(self.credit as usize);
         }
@@ -251,29 +250,28 @@ impl PgInput {
         NodeSpec { name: "pg-input".into(), edges: Edge::EDGES, counters: COUNTERS, trace }
     }
 
-    /// Packets of an interface that is down are made and dropped by name.
+    /// Packets of an interface that is down are made, dropped and counted by name.
     pub fn set_up(&mut self, interface: InterfaceIndex, up: bool) {
         for stream in self.streams.iter_mut().filter(|stream| stream.interface == interface) {
             stream.up = up;
         }
     }
 
-    /// Has packets of an interface copied for who listens to them, or not. Those without a link
-    /// header never are.
+    /// Sets whether packets of an interface are mirrored. Packets without a link header never are.
     pub fn set_mirrored(&mut self, interface: InterfaceIndex, mirrored: bool) {
         for stream in self.streams.iter_mut().filter(|stream| stream.interface == interface) {
             stream.mirrored = mirrored;
         }
     }
 
-    /// Has packets of an interface shared out among workers, or not.
+    /// Sets whether packets of an interface are distributed among workers.
     pub fn set_handed(&mut self, interface: InterfaceIndex, handed: bool) {
         for stream in self.streams.iter_mut().filter(|stream| stream.interface == interface) {
             stream.handed = handed;
         }
     }
 
-    /// Starts or stops a stream, or all.
+    /// Starts or stops a stream, or all streams.
     pub fn enable(&mut self, name: Option<&str>, enabled: bool) {
         let meant = self.streams.iter_mut().filter(|stream| name.is_none_or(|name| stream.name == name));
         meant.for_each(|stream| stream.enable(enabled));
@@ -294,7 +292,7 @@ fn generate(stream: &mut Stream, buffers: &mut Buffers, want: usize, out: &mut V
         true if stream.handed && is_framed => Edge::WorkerHandoff.into(),
         true => stream.entry.edge(),
     };
-    // The next node writes the target; until then it says whose packet this is.
+    // The next node writes the target; until then it holds the stream's number.
     let (rx_interface, target, flags) = (stream.interface, stream.number, stream.entry.flags());
     let mut alike = Row { rx_interface, target, flags, l2: L2, l3: L2, ..Row::default() };
     match &mut stream.content {
@@ -324,8 +322,8 @@ fn generate(stream: &mut Stream, buffers: &mut Buffers, want: usize, out: &mut V
     got
 }
 
-/// Writes frames from the n-th on into buffers, long ones into several; how many. Those of which there is no whole
-/// one any more are given back.
+/// Writes frames, starting with the n-th, into buffers; a long frame takes several. Returns how many frames are
+/// complete. Buffers that do not make a complete frame are freed.
 fn replay(frames: &[Vec<u8>], first: u64, buffers: &mut Buffers, packets: &[PacketIndex]) -> usize {
     for (at, &packet) in packets.iter().enumerate() {
         let frame = &frames[(first as usize + at) % frames.len()];
@@ -421,8 +419,7 @@ fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
     writeln!(f, "{}", summary.indented(2))
 }
 
-/// Writes the same bytes into every buffer of a worker's pool, for
-/// [`Content::AsTheyAre`].
+/// Writes the same bytes into every buffer of a worker's pool, for [`Content::AsTheyAre`].
 pub fn fill_all_buffers(buffers: &mut Buffers, packet: &mut dyn FnMut(&mut [u8])) {
     let mut all = vec![PacketIndex::default(); buffers.pool().capacity() as usize];
     let got = buffers.allocate(&mut all);
@@ -441,7 +438,7 @@ mod tests {
         let frames: Vec<Vec<u8>> = [60, 9216, 2048, 2049].map(|length| (0..length).map(|n| n as u8).collect()).into();
         let pool = graph::Pool::new(1024, false).unwrap();
         let mut buffers = Buffers::new(&pool, 1024);
-        // Others have all but 64.
+        // All but 64 buffers are in use elsewhere.
         let mut others = vec![PacketIndex::default(); 1024 - 64];
         assert_eq!(buffers.allocate(&mut others), others.len());
         let mut stream = Stream::new("s", InterfaceIndex(1), Content::Replay(frames.clone()));
@@ -452,7 +449,7 @@ mod tests {
             let chain = chain::Chain::of(&buffers, &out.row(at)).expect("it is whole");
             assert_eq!(chain.slices(&buffers).collect::<Vec<_>>().concat(), frames[at % 4], "{at}");
         }
-        // Five are whole, with thirteen buffers: what follows is sent while there is room.
+        // Five frames are complete, with thirteen buffers: the next are sent while there is room.
         let before = buffers.in_use();
         let mut rest = Vector::new();
         let got = generate(&mut stream, &mut buffers, 40, &mut rest);
@@ -474,12 +471,12 @@ mod tests {
             stream.credit -= due as f64;
             due
         };
-        // Polled a thousand times in a second, a hundred are due each time.
+        // In a thousand polls within a second, a hundred packets are due each time.
         for poll_number in 1..=1000 {
             sent += poll(f64::from(poll_number) / 1000.0);
         }
         assert!((99_999..=100_001).contains(&sent), "{sent}");
-        // Ten seconds without a poll owe one vector.
+        // After ten seconds without a poll, only one vector is owed.
         assert_eq!(poll(11.0), VECTOR_SIZE);
         assert!((9..=10).contains(&poll(11.0001)));
     }

@@ -1,8 +1,8 @@
-//! The order in which workers run nodes: each comes before those that it leads to, but where an edge leads back. Then
-//! a round takes a packet all its way.
+//! The order in which workers run nodes: each node before its successors, except where an edge leads back. Then a
+//! packet passes the whole graph in one round.
 //!
-//! An edge that is made moves one node, mostly; only where that does not do are all put in order anew. So what an
-//! interface costs to come does not grow with how many there are.
+//! A new edge usually moves one node; only where that is not enough are all nodes sorted again. So the cost of adding
+//! an interface does not grow with the number of interfaces.
 
 use super::Graph;
 use crate::NodeIndex;
@@ -10,11 +10,11 @@ use crate::books::Ranks;
 use crate::mailbox::Message;
 use std::collections::HashSet;
 
-/// Where more lead to a node than so many, it is not looked at who they are.
+/// With more predecessors than this, a node's predecessors are not examined.
 const FEW: usize = 8;
 
 impl Graph {
-    /// An edge is there: whoever it leads to comes behind who it comes from, if that can be.
+    /// A new edge: moves `to` behind `from`, if possible.
     pub(super) fn order_edge(&mut self, from: NodeIndex, to: NodeIndex) {
         if self.ranks.is_before(from, to) {
             return;
@@ -24,18 +24,18 @@ impl Graph {
         self.post(|_| Message::Rank(places.clone()));
     }
 
-    /// Puts `from` before `to`, where few lead to it and none of them is behind `to`. Gives its place.
+    /// Moves `from` before `to`, if `from` has few predecessors and none of them is behind `to`. Returns its new place.
     fn move_up(&mut self, from: NodeIndex, to: NodeIndex) -> Option<(NodeIndex, i64)> {
         let mut into = self.edges.leading_to(from);
         let may = from != to && into.len() <= FEW && into.all(|(node, _)| self.ranks.is_before(node, to));
         if may { self.ranks.put_before(from, to) } else { None }
     }
 
-    /// Puts `to` behind `from`, where none that it leads to comes before that. Gives its place.
+    /// Moves `to` behind `from`, if no successor of `to` comes before that. Returns its new place.
     fn move_back(&mut self, from: NodeIndex, to: NodeIndex) -> Option<(NodeIndex, i64)> {
         let edges = self.info(to).map_or(&[][..], |node| &node.edges);
         let leads_to = edges.iter().filter_map(|edge| edge.node);
-        // Those that lead back to `from` are in a circle with it: they stay before it.
+        // Nodes that lead back to `from` form a loop with it: they stay before it.
         let behind = leads_to.filter(|next| *next != to && !self.reaches(*next, from));
         match behind.min_by_key(|next| self.ranks.place(*next)) {
             None => Some(self.ranks.put_last(to)),
@@ -65,8 +65,8 @@ impl Graph {
         false
     }
 
-    /// All nodes in the order in which workers run them: reverse postorder from the
-    /// sources, a topological order but for the edges that lead back.
+    /// All nodes in the order in which workers run them: reverse postorder from the sources, which is a topological
+    /// order except for the edges that lead back.
     pub fn order(&self) -> Vec<NodeIndex> {
         let mut order = Vec::with_capacity(self.nodes.len());
         let mut seen = vec![false; self.nodes.len()];
@@ -120,7 +120,7 @@ mod tests {
 
     #[derive(Debug, Clone)]
     enum Change {
-        /// A node comes, which leads to these, there or not.
+        /// Registers a node with edges to these nodes, whether they exist or not.
         Register(usize, Vec<usize>),
         Connect(usize, usize),
         Remove(usize),
@@ -171,7 +171,7 @@ mod tests {
                     Change::Connect(from, to) => {
                         let _ = graph.find(NAMES[from]).and_then(|from| graph.connect(from, NAMES[to]));
                     }
-                    // Not one of a circle: whatever leads back in it stays so when the circle is no more.
+                    // Not a node of a loop: an edge that leads back in it would still do so when the loop is gone.
                     Change::Remove(node) => {
                         let found = graph.find(NAMES[node]).ok();
                         let next = |node| graph.leads_to(node).into_iter().any(|next| graph.is_circle(node, next));

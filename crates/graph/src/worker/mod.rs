@@ -1,13 +1,12 @@
 //! A worker: one thread's copy of the graph and the dispatcher that runs it.
 //!
-//! A round polls every source once and then runs nodes in topological order until no
-//! packet is left inside. A vector that goes one way whole is handed over by pointer;
-//! one whose packets part ways is compressed by mask, so that order per edge stays
-//! first in, first out.
+//! A round polls every source once and then runs nodes in topological order until no packet is left inside. A vector
+//! whose packets all take one edge is handed over by pointer. One whose packets take different edges is compressed by
+//! mask, so that each edge stays first in, first out.
 //!
-//! Between rounds the worker applies the messages of control: nodes, edges, calls.
-//! When there is nothing to do and all sources wait for something it goes RCU-offline and
-//! sleeps until a device, another worker, a timer or a message wakes it.
+//! Between rounds the worker applies control's messages: nodes, edges, calls. When there is nothing to do and all
+//! sources can be waited for, it goes RCU-offline and sleeps until a device, another worker, a timer or a message wakes
+//! it.
 
 mod dispatch;
 mod handoff;
@@ -42,17 +41,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Panics in a row after which the process ends.
+/// Panics in a row after which the process exits.
 const MAX_PANICS: u32 = 3;
 /// Vectors kept for reuse.
 const SPARE_VECTORS: usize = 64;
-/// In place of a node's number: what runs is a message of control's.
+/// Instead of a node's number: a message of control is running.
 const CONTROL: usize = usize::MAX;
-/// Empty rounds before a worker sleeps some of whose sources do not wait for anything themselves: a few
-/// tens of microseconds.
+/// Idle polls before a worker sleeps if some of its sources cannot be waited for: a few tens of microseconds.
 const IDLE_ROUNDS: u32 = 1000;
-/// How long a worker stays awake for more after another has handed it something: to be woken for each vector
-/// would take longer than to look.
+/// How long a worker stays awake after another has handed it packets: waking it for each vector would take longer than
+/// polling.
 const PATIENCE: Duration = Duration::from_micros(100);
 
 /// Error counters that the dispatcher itself counts, in this order at the front of the
@@ -95,15 +93,15 @@ pub mod node_word {
     pub const CALLS: usize = 0;
     pub const PACKETS: usize = 1;
     pub const CLOCKS: usize = 2;
-    /// Calls of a source that brought nothing.
+    /// Idle polls of a source.
     pub const EMPTY: usize = 3;
-    /// The most clocks of one call, and the packets of that call. Only the worker writes
-    /// them, so `clear` has it begin anew ([`super::Core::clear_maxima`]).
+    /// The most clocks of one call, and the packets of that call. Only the worker writes them, so `clear` makes it
+    /// start anew ([`super::Core::clear_maxima`]).
     pub const MAX_CLOCKS: usize = 4;
     pub const MAX_PACKETS: usize = 5;
-    /// Of a source: [`READY`] or [`NO_DEVICE`], as it said when it was last asked.
+    /// For a source: [`READY`] or [`NO_DEVICE`], as it answered when it was last asked.
     pub const STATE: usize = 6;
-    /// Clocks of a source that no packet had: of calls that brought nothing, and of those during which the worker was
+    /// Clocks of a source that no packet accounts for: of idle polls, and of calls during which the worker was
     /// preempted.
     pub const IDLE_CLOCKS: usize = 7;
     /// An entry is one cache line.
@@ -125,9 +123,9 @@ pub mod worker_word {
     pub const BUFFERS_CACHED: usize = 7;
     pub const BUFFERS_IN_USE: usize = 8;
     pub const SLEEPS: usize = 9;
-    /// When its current round began, or it woke to begin one, in ticks.
+    /// When its current round began, or when it woke to begin one, in ticks.
     pub const ROUND_BEGAN: usize = 10;
-    /// The kernel's number of its thread; 0: it runs on none of its own.
+    /// The kernel's number of its thread; 0: it has no thread of its own.
     pub const LWP: usize = 11;
     /// Which `clear` the largest clocks of nodes count from.
     pub const MAXIMA: usize = 12;
@@ -149,7 +147,8 @@ pub struct SharedCounters {
     pub workers: Arc<CounterTable>,
     /// Packets dropped, by receiving interface.
     pub drops: Arc<CounterTable>,
-    /// Rounds by how long they took, messages included: those of at least 2^(n-1) and less than 2^n ticks.
+    /// Rounds by how long they took, messages included: counter n has those of at least 2^(n-1) and less than 2^n
+    /// ticks.
     pub rounds: Arc<CounterTable>,
 }
 
@@ -159,9 +158,9 @@ pub(crate) enum Target {
     Node(NodeIndex),
     /// To a node on another worker.
     There(NodeIndex, Place),
-    /// The packet is lost for this reason.
+    /// The packet is dropped for this reason.
     Drop(u32),
-    /// The packet has done its work.
+    /// The packet has reached its purpose.
     End(u32),
     /// Named, but not registered yet.
     Nowhere,
@@ -181,26 +180,26 @@ struct Node {
     counter_base: usize,
     name: Arc<str>,
     queue: Vec<Box<Vector>>,
-    /// Its timers that have become due.
+    /// Its timers that are due.
     fired: Vec<u64>,
-    /// Its place among the nodes that are here, as those of all nodes have it.
+    /// Its rank among the nodes of this worker, in the order of all nodes.
     rank: usize,
     place: i64,
-    /// Tells it from one that has its number later.
+    /// Distinguishes it from a later node with the same number.
     generation: u32,
 }
 
-/// Everything of a worker but its RCU reader, which lends rounds while this runs.
+/// All state of a worker except its RCU reader, which is borrowed during a round.
 pub struct Core {
     thread: usize,
     nodes: Vec<Option<Node>>,
-    /// Where nodes live that are not here.
+    /// The places of nodes that live on other workers.
     elsewhere: Vec<Option<Place>>,
     ports: Ports,
     sources: Vec<NodeIndex>,
     /// Nodes by rank, and a bit for each rank that has packets.
     order: Vec<NodeIndex>,
-    /// The order has changed, and nodes do not know yet.
+    /// The order has changed, and the nodes' ranks are out of date.
     is_unranked: bool,
     pending: Vec<u64>,
     pub buffers: Buffers,
@@ -208,23 +207,23 @@ pub struct Core {
     pub capture: Capture,
     ledger: Ledger,
     counters: SharedCounters,
-    /// Its rows of the counters that it writes with every vector.
+    /// Its own rows of the counters that it writes with every vector.
     nodes_lane: Lane<{ node_word::WIDTH }>,
     lane: Lane<{ worker_word::COUNT }>,
     spare: Vec<Box<Vector>>,
-    /// The vector in a node's hands, kept here so that a panic does not lose it.
+    /// The vector that a node works on, kept here so that a panic does not lose it.
     current: Option<Box<Vector>>,
     emitted: Vec<Box<Vector>>,
     mailbox: Arc<Mailbox>,
-    /// Where to leave what may hold a device.
+    /// Where to leave values that may own a device.
     pub janitor: Janitor,
     deferred: VecDeque<Message>,
     timers: Wheel<Timer>,
     now: u64,
-    /// When other workers last handed it something, and for how long it stays awake for more.
+    /// When other workers last handed it packets, and how long it stays awake for more.
     taken_at: u64,
     patience: u64,
-    /// When the round before began; 0 after sleep.
+    /// When the last round began; 0 after sleep.
     began: u64,
     /// How many ticks its time is ahead of the clock.
     ahead: u64,
@@ -236,10 +235,10 @@ pub struct Core {
     sampling: Sampling,
 }
 
-/// What is told of a panic.
+/// Called with a report of each panic.
 pub type PanicReporter = Box<dyn FnMut(&Crash) + Send>;
 
-/// What a round did.
+/// What a round achieved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     Worked,
@@ -253,7 +252,7 @@ pub struct Worker {
     reader: Reader,
     panics: u32,
     on_panic: Option<PanicReporter>,
-    /// How long it rests after an empty round although it must poll.
+    /// How long it pauses after an idle poll, even if it has to poll.
     poll_pause: Option<Duration>,
 }
 
@@ -308,14 +307,13 @@ impl Worker {
         }
     }
 
-    /// Has panics that are caught reported, each before anything else happens. The last
-    /// one ends the process when the reporter returns.
+    /// Reports each caught panic, before anything else happens. After the last one, the process exits when the reporter
+    /// returns.
     pub fn on_panic(&mut self, reporter: PanicReporter) {
         self.on_panic = Some(reporter);
     }
 
-    /// Has it rest for so long after a round that brought nothing, even when it must poll: less power for
-    /// more latency.
+    /// Makes it pause for this long after an idle poll, even if it has to poll: less power for more latency.
     pub fn rest_between_polls(&mut self, pause: Duration) {
         self.poll_pause = Some(pause).filter(|pause| !pause.is_zero());
     }
@@ -325,7 +323,7 @@ impl Worker {
         self.core.counters.workers.set(self.core.thread, worker_word::ROUND_BEGAN, 0, ticks());
         let lwp = gettid().as_raw_nonzero().get() as u64;
         self.core.counters.workers.set(self.core.thread, worker_word::LWP, 0, lwp);
-        // Sleep that ends at a time ends then, not up to 50 us later. Harmless where it is refused.
+        // A timed sleep then ends on time, not up to 50 us later. Where this is refused, no harm is done.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         let mut idle = 0;
         loop {
@@ -374,7 +372,7 @@ impl Worker {
         }
     }
 
-    /// Drops what is inside, tells, and gives up after too many in a row.
+    /// Drops the packets inside, reports the panic, and exits after too many in a row.
     #[cold]
     fn panicked(&mut self, message: &str) {
         self.panics += 1;
@@ -412,7 +410,7 @@ impl Worker {
         &mut self.core
     }
 
-    /// Sleeps until a source or control has something.
+    /// Sleeps until a source or control has work.
     fn sleep(&mut self) {
         let mailbox = self.core.mailbox.clone();
         if !mailbox.begin_sleep() {
@@ -449,7 +447,7 @@ impl Worker {
             mailbox.sleep(&descriptors, until);
         }
         self.core.began = 0;
-        // Before it is awake: it has not been busy since the round before it slept.
+        // Before it counts as awake: it has not been busy since the round before its sleep.
         self.core.counters.workers.set(self.core.thread, worker_word::ROUND_BEGAN, 0, ticks());
         mailbox.end_sleep();
     }
@@ -460,7 +458,7 @@ impl Core {
         self.thread
     }
 
-    /// Lets nodes believe that time has passed: tests need not sleep.
+    /// Makes nodes believe that time has passed, so that tests need not sleep.
     pub fn let_pass(&mut self, time: Duration) {
         self.ahead += time::to_ticks(time);
     }
@@ -469,7 +467,7 @@ impl Core {
         self.ledger
     }
 
-    /// Whether nothing comes before what sources wait for has happened, or another worker rings.
+    /// Whether no work is left until a source is ready or another worker rings.
     fn all_wait(&self) -> bool {
         if self.now.wrapping_sub(self.taken_at) < self.patience {
             return false;
@@ -480,7 +478,7 @@ impl Core {
         })
     }
 
-    /// Packets that nodes hold, counted anew.
+    /// Counts the packets that nodes hold.
     fn count_held(&self) -> u64 {
         let held = |node: &Node| match &node.behaviour {
             Behaviour::Expand(_) => node.behaviour.held() as u64,
@@ -489,7 +487,7 @@ impl Core {
         self.nodes.iter().flatten().map(held).sum()
     }
 
-    /// A node's own state, for control's calls. Expand nodes then get a turn.
+    /// A node's own state, for control's calls. An expand node then gets a turn.
     pub fn node<T: 'static>(&mut self, index: NodeIndex) -> Option<&mut T> {
         let node = self.nodes.get_mut(index.0 as usize)?.as_mut()?;
         if matches!(node.behaviour, Behaviour::Expand(_)) {
@@ -498,7 +496,7 @@ impl Core {
         node.behaviour.as_any().downcast_mut()
     }
 
-    /// Writes the worker's counts where control sees them.
+    /// Publishes the worker's counts for control.
     fn publish(&mut self) {
         while self.spare.len() > SPARE_VECTORS {
             self.spare.pop();
@@ -522,8 +520,7 @@ impl Core {
         values.into_iter().for_each(|(word, value)| words[word].set(value));
     }
 
-    /// Lets the largest clocks of all nodes count from now; `generation` tells control
-    /// that it has happened.
+    /// Makes the largest clocks of all nodes count from now; `generation` lets control see that this is done.
     pub(crate) fn clear_maxima(&mut self, generation: u64) {
         (0..self.nodes.len()).for_each(|at| self.clear_maximum(at));
         self.counters.workers.set(self.thread, worker_word::MAXIMA, 0, generation);
@@ -542,19 +539,19 @@ impl Core {
         }
     }
 
-    /// What reports of panics call a node from now on.
+    /// Sets the name of a node in reports of panics.
     pub(crate) fn rename(&mut self, index: NodeIndex, name: Arc<str>) {
         if let Some(Some(node)) = self.nodes.get_mut(index.0 as usize) {
             node.name = name;
         }
     }
 
-    /// None: what runs is a message.
+    /// None: a message is running.
     fn name_of_running(&self) -> Option<Arc<str>> {
         (self.running != CONTROL).then(|| self.name_of(self.running))
     }
 
-    /// What ran last, the node that runs included.
+    /// The nodes that ran last, the current one included.
     #[cold]
     fn recent(&self) -> Vec<Step> {
         let now = ticks();
@@ -577,8 +574,7 @@ impl Core {
     fn drop_everything(&mut self) -> usize {
         let mut lost: Vec<Box<Vector>> = Vec::new();
         if let Some(mut vector) = self.current.take() {
-            // What the node took is its own; the rest is lost. A source's packets had not
-            // been counted yet.
+            // What the node took is its own; the rest is lost. A source's packets had not been counted as received yet.
             let is_source = matches!(&self.nodes[self.running], Some(Node { behaviour: Behaviour::Source(_), .. }));
             if is_source {
                 self.ledger.received += vector.len() as u64;
@@ -587,7 +583,7 @@ impl Core {
             let mut kept = all;
             if !is_source {
                 kept.remove(&vector.mask_of(edge::TAKEN, &all));
-                // These are on their way.
+                // The device is sending these.
                 let lent = vector.mask_of(edge::LENT, &all);
                 self.ledger.sent += lent.count() as u64;
                 kept.remove(&lent);
@@ -601,14 +597,14 @@ impl Core {
         }
         if self.running != CONTROL {
             self.pending.fill(0);
-            // What it choked on does not come again; timers of others are not lost.
+            // The timers that caused the panic do not fire again; those of other nodes are kept.
             if let Some(Some(node)) = self.nodes.get_mut(self.running) {
                 node.fired.clear();
             }
             for node in self.nodes.iter().flatten().filter(|node| !node.fired.is_empty()) {
                 self.pending[node.rank / 64] |= 1 << (node.rank % 64);
             }
-        } // else they are turns that messages gave to nodes
+        } // else the pending bits are turns that messages gave to nodes
         self.ledger.held = self.count_held();
         let count = lost.iter().map(|vector| vector.len()).sum();
         for vector in lost {

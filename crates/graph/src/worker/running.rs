@@ -1,18 +1,18 @@
-//! What a worker is doing, for who looks at it from outside.
+//! What a worker is doing, for threads that observe it.
 
 use crate::NodeIndex;
 use crate::buffer::PacketIndex;
 use crate::registry::MAX_NODES;
 use crate::vector::{VECTOR_SIZE, Vector};
 
-/// What a worker is doing. Workers write it as one word, so that who reads it never sees parts of two: from
-/// the top, the node's number and one, how many packets, half the offset, the first packet.
+/// What a worker is doing. Workers write it as one word, so that a reader never sees parts of two states. From the top:
+/// the node's number plus one, the number of packets, half the offset, the first packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Running {
-    /// None: a message of control's.
+    /// None: a message of control.
     pub node: Option<NodeIndex>,
     pub packets: usize,
-    /// The first of them, and where its link header starts.
+    /// The first packet, and where its link header starts.
     pub first: PacketIndex,
     pub l2: usize,
 }
@@ -24,7 +24,7 @@ const L2: u32 = 32;
 const _: () = assert!(MAX_NODES < 1 << (u64::BITS - NODE) && VECTOR_SIZE < 1 << (NODE - PACKETS));
 
 impl Running {
-    /// The word of what is no node.
+    /// The word while a message runs, and no node.
     pub(super) const CONTROL: u64 = 0;
 
     /// The word of a source.

@@ -1,20 +1,20 @@
 //! When the clock is read between nodes.
 //!
-//! To read it takes as long as some nodes need for a packet. With many packets that is nothing; with few it would be
-//! most of what they cost. So of small rounds one in sixteen is read node by node. Of the others only the time is
-//! known that all nodes took together: the next round of about as many packets that is read shares it out as it finds
-//! them. What nodes took in sum is exact; what part of it each had is a sample.
+//! Reading it takes as long as some nodes need for a packet. With many packets that is negligible; with few it would be
+//! most of the cost. So of small rounds one in sixteen is read node by node. For the other small rounds only the total
+//! time of all nodes is known: the next read round of about as many packets distributes it in its own proportions. The
+//! sum over nodes is exact; each node's part of it is a sample.
 
-/// Rounds of fewer packets are sampled.
+/// Rounds with fewer packets are sampled.
 const SMALL: usize = 64;
-/// One of so many is read node by node.
+/// One round in this many is read node by node.
 const ONE_IN: u32 = 16;
 
-/// Small rounds of about as many packets.
+/// Small rounds with about the same number of packets.
 #[derive(Debug, Default, Clone, Copy)]
 struct Class {
     rounds: u32,
-    /// Ticks of those that were not read since one was.
+    /// Ticks of the rounds that were not read, since the last one that was.
     unread: u64,
 }
 
@@ -22,15 +22,15 @@ struct Class {
 pub(super) struct Sampling {
     /// By the logarithm of the number of packets.
     classes: [Class; SMALL.ilog2() as usize],
-    /// The class of a round that is not read, and when its nodes began to run.
+    /// In a round that is not read: its class, and when its nodes began to run.
     open: Option<(usize, u64)>,
-    /// The class of a small round that is read, and what its nodes took so far.
+    /// In a small round that is read: its class.
     read: Option<usize>,
     shares: Vec<(usize, u64)>,
 }
 
 impl Sampling {
-    /// Nodes begin to run for so many packets; whether the clock is to be read between them.
+    /// Nodes begin to run for this many packets. Returns whether to read the clock between them.
     #[inline]
     pub fn begin(&mut self, packets: usize, now: u64) -> bool {
         if packets == 0 || packets >= SMALL {
@@ -47,7 +47,7 @@ impl Sampling {
         is_read
     }
 
-    /// A round that was not read has ended by now.
+    /// Ends a round that is not read.
     #[inline]
     pub fn close(&mut self, now: u64) {
         if let Some((class, began)) = self.open.take() {
@@ -55,13 +55,13 @@ impl Sampling {
         }
     }
 
-    /// Whether there is such a round.
+    /// Whether a round that is not read is under way.
     #[inline]
     pub fn is_open(&self) -> bool {
         self.open.is_some()
     }
 
-    /// A node took so long in a round that is read.
+    /// Notes the ticks of a node in a round that is read.
     #[inline]
     pub fn note(&mut self, node: usize, ticks: u64) {
         if self.read.is_some() {
@@ -69,7 +69,7 @@ impl Sampling {
         }
     }
 
-    /// A round that was read has ended: gives the nodes what rounds that were not read owe them.
+    /// Ends a round that is read: passes each node its share of the time of rounds that were not read.
     #[inline]
     pub fn share(&mut self, give: impl FnMut(usize, u64)) {
         if let Some(class) = self.read.take() {
@@ -94,7 +94,7 @@ impl Sampling {
         self.shares.clear();
     }
 
-    /// The round under way came to nothing.
+    /// Discards the current round.
     pub fn give_up(&mut self) {
         (self.open, self.read) = (None, None);
         self.shares.clear();
@@ -111,7 +111,7 @@ mod tests {
         let mut sampling = Sampling::default();
         let (mut now, mut wall) = (1000, [0; 2]);
         let mut given: BTreeMap<usize, u64> = BTreeMap::new();
-        // Rounds of one packet through nodes 1 and 2, of 40 through 3, in turns.
+        // Alternately, rounds of one packet through nodes 1 and 2, and of 40 packets through node 3.
         for number in 0..3200 {
             let (packets, nodes) = [(1, &[(1, 10), (2, 31)][..]), (40, &[(3, 700)])][number % 2];
             let is_read = sampling.begin(packets, now);
@@ -127,9 +127,9 @@ mod tests {
             sampling.share(|node, ticks| *given.entry(node).or_default() += ticks);
             assert_eq!(sampling.is_open(), !is_read);
             sampling.close(now);
-            now += 5; // what lies between rounds is nobody's
+            now += 5; // the time between rounds belongs to no node
         }
-        // All but the rounds since the last that was read.
+        // All rounds are distributed, except those since the last one that was read.
         assert_eq!(given[&1] + given[&2], wall[0] - 15 * 41);
         assert_eq!(given[&3], wall[1] - 15 * 700);
         assert!((given[&1] as f64 / given[&2] as f64 - 10.0 / 31.0).abs() < 0.001, "{given:?}");

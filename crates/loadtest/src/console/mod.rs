@@ -1,7 +1,7 @@
 //! A test that the operator steers while it runs: ports start, change their rate, pause and stop one by one. The
-//! operator sees second by second what they do, as in T-Rex's console.
+//! operator sees every second what they do, as in T-Rex's console.
 //!
-//! Commands are parsed elsewhere; here are the operations. Each is carried out whole, or refused.
+//! Commands are parsed elsewhere; here are the operations. Each is done completely, or refused.
 
 mod view;
 
@@ -32,21 +32,21 @@ pub struct Console {
 #[derive(Default)]
 struct PortState {
     job: Option<Job>,
-    /// Sums over finished tests since counters were cleared. `is_unknown`: of some packets it is not known whether they
-    /// were lost.
+    /// Sums over finished tests since the counters were cleared. `is_unknown`: for some packets it is unknown whether
+    /// they were lost.
     lost: u64,
     not_sent: u64,
     is_unknown: bool,
-    /// The last test, which is over: it is shown until the port sends again, or counters are cleared.
+    /// The last test, which is over. It is shown until the port sends again or the counters are cleared.
     last: Option<Last>,
 }
 
-/// A port's test that is over.
+/// A finished test of a port.
 struct Last {
     job: Job,
     /// A line for each of its streams.
     streams: Vec<String>,
-    /// Delays in microseconds: the mean of all packets, and the longest.
+    /// Delays in microseconds: the mean over all packets, and the longest.
     delay: Option<f64>,
     longest: Option<f64>,
 }
@@ -84,7 +84,7 @@ fn line(stream: &Running, counted: &Counted, lost: Option<u64>, state: &str) -> 
     )
 }
 
-/// What a port was told to send.
+/// What a port sends.
 #[derive(Clone)]
 struct Job {
     profile: String,
@@ -93,11 +93,11 @@ struct Job {
     until: Option<Instant>,
 }
 
-/// What is to be sent.
+/// The arguments of a start.
 pub struct Start {
     pub profile: Profile,
     pub rate: Rate,
-    /// The rate is that of all ports together.
+    /// The rate is the sum over all ports.
     pub total: bool,
     /// The test ends by itself after this time, or after this many packets of each port.
     pub duration: Option<Duration>,
@@ -117,7 +117,7 @@ pub enum Change {
 impl std::str::FromStr for Change {
     type Err = crate::rate::RateError;
 
-    /// `1mpps`; `+10%` and `-100kpps`: so much more or less than now.
+    /// `1mpps`; `+10%` and `-100kpps`: more or less than now.
     fn from_str(text: &str) -> Result<Change, Self::Err> {
         match (text.strip_prefix('+'), text.strip_prefix('-')) {
             (Some(more), _) => more.parse().map(Change::More),
@@ -159,7 +159,7 @@ impl Console {
         }
     }
 
-    /// What these ports were told to send. Each must send or pause.
+    /// What these ports send. Each must send or pause.
     fn jobs(&self, ports: &[usize]) -> Result<Vec<Job>, TestError> {
         self.check(ports)?;
         let job = |port: &usize| {
@@ -236,7 +236,7 @@ impl Console {
         Ok(summary)
     }
 
-    /// Pauses ports, or lets them go on.
+    /// Pauses ports, or resumes them.
     ///
     /// # Errors
     /// When a port sends nothing.
@@ -251,11 +251,11 @@ impl Console {
         Ok(format!("{} {}", named(ports), if is_paused { "paused" } else { "goes on" }))
     }
 
-    /// Makes ports go on at another rate.
+    /// Changes the rate of ports.
     ///
     /// # Errors
-    /// When a port sends nothing, a rate is a share of a line whose speed is not known, or it is below zero. Then no
-    /// port is changed.
+    /// When a port sends nothing, a rate is a share of a line whose speed is unknown, or it is below zero. Then no port
+    /// is changed.
     pub fn update(&mut self, ports: &[usize], change: Change) -> Result<String, TestError> {
         let jobs = self.jobs(ports)?;
         let mut rates = Vec::new();
@@ -304,10 +304,10 @@ impl Console {
         self.refresh();
     }
 
-    /// What the router under test answers to a command.
+    /// The reply of the router under test to a command.
     ///
     /// # Errors
-    /// When there is none in this process, or it refuses.
+    /// When there is no such router in this process, or it refuses.
     pub fn ask_device(&mut self, command: &str) -> Result<String, TestError> {
         let Some(device) = &mut self.bench.device else {
             return Err(refused("the device under test is not in this process: ask it by its own means".into()));
@@ -316,7 +316,7 @@ impl Console {
         answer.map(|reply| reply.text()).map_err(|error| refused(error.to_string()))
     }
 
-    /// Does the control work that is due, and stops ports that are done. Returns what to report of that.
+    /// Does the control work that is due, and stops ports that are done. Returns the messages to report.
     ///
     /// # Errors
     /// When a device or a port goes away. The results are still there for [`Console::stop`] to return.
@@ -355,7 +355,7 @@ impl Console {
         })
     }
 
-    /// Renews the view with what was done since the last look.
+    /// Renews the view with what happened since the last look.
     pub fn look(&mut self) {
         self.view = self.look.view(&mut self.bench, &self.ports);
     }
@@ -376,7 +376,7 @@ impl Console {
         &self.view
     }
 
-    /// The streams that are being sent, and those of idle ports as they were when the ports stopped.
+    /// The streams that are being sent. For an idle port, its streams as they were when it stopped.
     pub fn streams(&self) -> String {
         let tester = &self.bench.tester;
         let mut text = format!(

@@ -1,4 +1,4 @@
-//! What is seen of a test at a time: rates since the last look, and counts since they were cleared.
+//! The view of a test at one moment: rates since the last look, and counts since they were cleared.
 
 use super::{PortState, between};
 use crate::arithmetic::{Bits, scaled, significant};
@@ -17,7 +17,7 @@ pub enum Activity {
 }
 
 impl Activity {
-    /// As T-Rex says it.
+    /// T-Rex's word for it.
     pub fn words(self) -> &'static str {
         match self {
             Activity::Idle => "IDLE",
@@ -27,7 +27,7 @@ impl Activity {
     }
 }
 
-/// A port at that time.
+/// A port at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PortView {
     pub name: String,
@@ -41,22 +41,23 @@ pub struct PortView {
     pub received_pps: f64,
     pub sent: Bits,
     pub received: Bits,
-    /// Since counters were cleared: all that its device carried.
+    /// All that its device carried since the counters were cleared.
     pub sent_packets: u64,
     pub received_packets: u64,
     pub sent_bytes: u64,
     pub received_bytes: u64,
-    /// Of what it sent, those of which it is known by now, if it is known of any; and those that were due and did not
-    /// leave.
+    /// Packets that it sent and that are known to be lost by now; none: nothing is known. And packets that were due and
+    /// did not leave.
     pub lost: Option<u64>,
     pub not_sent: u64,
-    /// Microseconds, of what came of its packets since the last look; and the longest since it began to send.
+    /// Delays in microseconds: the mean of its packets that arrived since the last look, and the longest since it began
+    /// to send.
     pub delay: Option<f64>,
     pub longest: Option<f64>,
 }
 
 impl PortView {
-    /// What it does now.
+    /// Sets what it does now.
     pub(super) fn set_job(&mut self, state: &PortState) {
         let job = state.job.as_ref();
         self.activity = match job {
@@ -64,14 +65,14 @@ impl PortView {
             Some(job) if job.is_paused => Activity::Paused,
             Some(_) => Activity::Transmitting,
         };
-        // What it did last is told until it does something else.
+        // Its last test is shown until it sends again.
         let told = job.or(state.last.as_ref().map(|last| &last.job));
         self.profile = told.map_or("-".into(), |job| job.profile.clone());
         self.rate = told.map_or("-".into(), |job| job.rate.to_string());
     }
 }
 
-/// All of it.
+/// The whole view.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct View {
     /// Seconds since the console began.
@@ -82,17 +83,18 @@ pub struct View {
     pub device: Vec<f64>,
 }
 
-/// What was counted of a port at some time.
+/// The counters of a port at some time.
 #[derive(Debug, Clone, Copy, Default)]
 struct PortCounts {
     /// Packets and bytes that its device carried.
     sent: (u64, u64),
     received: (u64, u64),
-    /// Of the streams that it sends: packets that were timed, their delays together, and the longest, in nanoseconds.
+    /// For the streams that it sends: packets that were timed, the sum of their delays, and the longest, in
+    /// nanoseconds.
     timed: u64,
     delays: u64,
     longest: u64,
-    /// Lost by then, and not sent; and whether of some it is not known.
+    /// Packets lost by then, and not sent; and whether the fate of some is unknown.
     lost: u64,
     not_sent: u64,
     is_unknown: bool,
@@ -105,7 +107,7 @@ pub struct Look {
     counts: Vec<PortCounts>,
     own: Vec<WorkerLoad>,
     device: Vec<WorkerLoad>,
-    /// When counters were cleared.
+    /// The counts when the counters were cleared.
     cleared: Vec<PortCounts>,
 }
 
@@ -132,7 +134,7 @@ fn counts(bench: &Bench) -> Vec<PortCounts> {
 }
 
 fn loads(bench: &mut Bench) -> [Vec<WorkerLoad>; 2] {
-    // Clocks count on; how long they did matters only in differences.
+    // Clocks only count up; the length of time matters only in differences.
     let device = bench.device.as_ref().map(|device| WorkerLoad::of(&device.router, 0.0)).unwrap_or_default();
     [WorkerLoad::of(bench.tester.router(), 0.0), device]
 }
@@ -145,20 +147,20 @@ impl Look {
         Look { began: now, at: now, cleared: counts.clone(), counts, own, device }
     }
 
-    /// Counts from nothing again.
+    /// Makes counts start at zero.
     pub fn clear(&mut self, bench: &Bench) {
         self.cleared = counts(bench);
     }
 
-    /// A port's streams are over, and others are to begin from nothing. What they had lost, and not sent, when
-    /// counters were cleared.
+    /// Notes that a port's streams are over: other streams start at zero. Returns what they had lost, and not sent,
+    /// when the counters were cleared.
     pub fn end(&mut self, port: usize) -> (u64, u64) {
         (self.counts[port].timed, self.counts[port].delays) = (0, 0);
         let cleared = &mut self.cleared[port];
         (std::mem::take(&mut cleared.lost), std::mem::take(&mut cleared.not_sent))
     }
 
-    /// Writes what is counted by now, and what ports do; rates stay.
+    /// Updates the counts and the activity of ports; rates stay.
     pub fn count(&self, bench: &Bench, states: &[PortState], view: &mut View) {
         self.write(&counts(bench), states, view);
     }
@@ -172,7 +174,7 @@ impl Look {
             port.sent_bytes = now.sent.1 - base.sent.1;
             port.received_bytes = now.received.1 - base.received.1;
             let lost = state.lost + now.lost.saturating_sub(base.lost);
-            // Of some it may be known all the same.
+            // A known loss is shown even if the fate of other packets is unknown.
             port.lost = Some(lost).filter(|lost| *lost > 0 || !(state.is_unknown || now.is_unknown));
             port.not_sent = state.not_sent + now.not_sent.saturating_sub(base.not_sent);
             port.longest = (now.timed > 0).then_some(now.longest as f64 / 1e3);
@@ -182,7 +184,7 @@ impl Look {
         }
     }
 
-    /// Looks again.
+    /// Renews the whole view.
     pub fn view(&mut self, bench: &mut Bench, states: &[PortState]) -> View {
         let now = Instant::now();
         let seconds = (now - self.at).as_secs_f64().max(1e-6);
@@ -223,7 +225,7 @@ const NAME: usize = 20;
 const COLUMN: usize = 18;
 
 impl View {
-    /// Of all ports together.
+    /// The sum over all ports.
     pub fn sent_pps(&self) -> f64 {
         self.ports.iter().map(|port| port.sent_pps).sum()
     }
@@ -298,7 +300,7 @@ impl View {
     }
 }
 
-/// What fits into a column.
+/// A text, shortened to a column.
 fn cut(text: &str) -> String {
     let most = COLUMN - 2;
     match text.chars().count() > most {

@@ -1,4 +1,4 @@
-//! Programs that are started for a test, and end with it.
+//! Programs that are started for a test and end with it.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
@@ -7,14 +7,14 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a program may take to end by itself.
+/// How long a program may take to exit after it is asked to.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// What is kept of its words when it ends too early.
+/// Bytes of its output that are reported when it exits too early.
 const WORDS: u64 = 500;
-/// Of the beginning of its words so much is searched.
+/// Bytes at the start of its output that are searched.
 const MOST_SEARCHED: usize = 16 << 10;
 
-/// A program that runs; dropping it ends it.
+/// A running program; dropping it ends it.
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -23,25 +23,25 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts one. What it writes goes to a file without a name.
+    /// Starts a program. Its output goes to a file without a name.
     ///
     /// # Errors
-    /// When it cannot be started, in words.
+    /// When it cannot be started, with the reason.
     pub fn start(mut command: Command) -> Result<Process, String> {
         let name = command.get_program().to_string_lossy().into_owned();
         let wrong = |error: std::io::Error| format!("{name}: {error}");
         let output = rustix::fs::memfd_create("output", rustix::fs::MemfdFlags::CLOEXEC);
         let output = File::from(output.map_err(|error| wrong(error.into()))?);
         let (out, err) = (output.try_clone().map_err(wrong)?, output.try_clone().map_err(wrong)?);
-        // ^C at the terminal is for the load tester: it ends its programs itself.
+        // ^C at the terminal is for the load tester, which ends its programs itself.
         let child = command.process_group(0).stdin(Stdio::null()).stdout(out).stderr(err).spawn().map_err(wrong)?;
         Ok(Process { name, child, output })
     }
 
-    /// Says why, when it has ended though nobody told it to.
+    /// Fails if the program has exited without being asked to.
     ///
     /// # Errors
-    /// Its exit code and its last words.
+    /// Its exit code and the end of its output.
     pub fn check(&mut self) -> Result<(), String> {
         match self.child.try_wait() {
             Ok(Some(status)) => {
@@ -53,7 +53,7 @@ impl Process {
         }
     }
 
-    /// The first line that it wrote with a word in it, so far.
+    /// The first line of its output so far that contains a word.
     pub fn line_with(&self, word: &str) -> Option<String> {
         let mut text = vec![0; MOST_SEARCHED];
         let n = std::os::unix::fs::FileExt::read_at(&self.output, &mut text, 0).ok()?;
@@ -88,10 +88,10 @@ impl Drop for Process {
     }
 }
 
-/// Runs a program to its end.
+/// Runs a program until it exits.
 ///
 /// # Errors
-/// What it said, when it failed.
+/// Its output, when it failed.
 pub fn done(program: &str, arguments: &[&str]) -> Result<(), String> {
     let said = format!("'{program} {}'", arguments.join(" "));
     let output = Command::new(program).args(arguments).output().map_err(|error| format!("{said}: {error}"))?;

@@ -1,5 +1,5 @@
-//! A device that is known: a wire between two ports, in this process, that loses, delays, doubles and disorders packets
-//! exactly as it was told, and counts what it did. What the load tester says of it can be checked.
+//! A reference device: a wire between two ports, in this process, that loses, delays, duplicates and reorders packets
+//! exactly as configured, and counts what it did. The load tester's results can be checked against it.
 
 use crate::arithmetic::FrameSize;
 use crate::rate::packets_a_second;
@@ -18,14 +18,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use wire::MacAddress;
 
-/// Vectors on their way in one direction.
+/// Vectors on their way in each direction.
 const RING: usize = 4096;
-/// How long one that is held back waits for others to overtake it.
+/// How long a packet that is held back waits for other packets to overtake it.
 const HELD: Duration = Duration::from_millis(5);
-/// Over which time the rate is taken that decides whether packets are lost: long beside the hundred microseconds that
-/// a generator makes up for the time in which it was preempted.
+/// The time over which the rate is measured that decides whether packets are lost. It is long compared with the hundred
+/// microseconds of preemption that a generator makes up for.
 const WINDOW: Duration = Duration::from_millis(10);
-/// Frames end in the middle of one, or not, with their frame check sequence.
+/// Decides whether a frame, with its frame check sequence, ends within a cache line.
 const CACHE_LINE: u32 = 64;
 
 /// What it does to packets, in each direction.
@@ -33,20 +33,20 @@ const CACHE_LINE: u32 = 64;
 pub struct Impairments {
     /// Loses every n-th packet.
     pub lose: Option<u64>,
-    /// But only while more packets a second come than this.
+    /// Only while more packets a second than this arrive,
     pub above: f64,
-    /// And for so long after it.
+    /// and for this long after it.
     pub recover: Duration,
-    /// Forwards so many packets a second at most,
+    /// Forwards at most this many packets a second,
     pub capacity: Option<f64>,
-    /// those whose frames end within a cache line more slowly,
+    /// and fewer of those whose frames end within a cache line.
     pub partial: Option<f64>,
-    /// and lets so many wait for it.
+    /// This many packets may wait in its queue.
     pub queue: u32,
     pub delay: Duration,
     /// Sends every n-th packet twice.
     pub duplicate: Option<u64>,
-    /// Holds every n-th packet back until `by` others have gone by.
+    /// Holds every n-th packet back until `by` other packets have passed it.
     pub reorder: Option<u64>,
     pub by: u64,
 }
@@ -71,8 +71,8 @@ impl Default for Impairments {
 impl FromStr for Impairments {
     type Err = String;
 
-    /// `lose=1000,above=1mpps,recover=5ms,capacity=2mpps,partial=1mpps,queue=1024,delay=100us`, and for packets twice
-    /// or out of order `duplicate=500,reorder=700,by=3`.
+    /// `lose=1000,above=1mpps,recover=5ms,capacity=2mpps,partial=1mpps,queue=1024,delay=100us`; for duplicates and
+    /// reordering `duplicate=500,reorder=700,by=3`.
     fn from_str(text: &str) -> Result<Impairments, String> {
         let mut impairments = Impairments::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -144,7 +144,7 @@ impl fmt::Display for Counts {
     }
 }
 
-/// Packets that are on their way together.
+/// Packets that travel together.
 #[derive(Default)]
 struct Burst {
     /// When each is due, and its bytes.
@@ -152,7 +152,7 @@ struct Burst {
     bytes: Vec<u8>,
 }
 
-/// The wire: both its ends, what it did by direction, and its plug.
+/// The wire: both its ends, its counters by direction, and its plug.
 pub struct Wire {
     pub ends: [Device; 2],
     /// From the first end to the second, and back.
@@ -160,7 +160,7 @@ pub struct Wire {
     pub plug: Arc<AtomicBool>,
 }
 
-/// A wire that does so to packets.
+/// Makes a wire with these impairments.
 pub fn wire(impairments: &Impairments) -> Wire {
     let plug = Arc::new(AtomicBool::new(true));
     let [(to_second, from_first, there), (to_first, from_second, back)] = [(); 2].map(|()| {
@@ -191,7 +191,7 @@ impl Link for Plug {
     }
 }
 
-/// Where packets come in: their fate is decided here.
+/// Where packets enter the wire: their fate is decided here.
 struct Ingress {
     impairments: Impairments,
     ring: Producer<Box<Burst>>,
@@ -199,21 +199,21 @@ struct Ingress {
     counts: Arc<Counts>,
     plug: Arc<AtomicBool>,
     meter: Meter,
-    /// Packets that came while some are lost, and that were forwarded.
+    /// Packets that arrived while some are lost, and packets that were forwarded.
     eligible: u64,
     forwarded: u64,
-    /// When the last one leaves, in ticks.
+    /// When the last packet leaves, in ticks.
     busy_until: f64,
     delay: u64,
 }
 
-/// Packets a second, of the last window that was full.
+/// Measures packets a second, window by window.
 struct Meter {
     start: u64,
     packets: u64,
     window: u64,
     is_above: bool,
-    /// When the rate was too high last, and for how long that is felt.
+    /// When the rate was last too high, and for how long that has an effect.
     was_above: u64,
     recover: u64,
 }
@@ -246,7 +246,7 @@ impl Ingress {
         }
     }
 
-    /// When a packet is to come out; none: it is lost.
+    /// When a packet is to leave the wire; none: it is lost.
     fn decide(&mut self, now: u64, length: u16) -> Option<u64> {
         if self.impairments.above > 0.0 {
             self.meter.packets += 1;
@@ -324,7 +324,7 @@ impl Transmit for Ingress {
             }
         }
         if !self.burst.frames.is_empty() && !self.ring.push(&mut self.burst) {
-            // Nobody fetches them: it is the wire that has no room, and it says so.
+            // The other side does not fetch them: the wire itself has no room, and reports that.
             let came = vector.len() as u64;
             self.counts.came.fetch_sub(came, Ordering::Relaxed);
             vector.set_edges(FULL);
@@ -332,7 +332,7 @@ impl Transmit for Ingress {
     }
 }
 
-/// Where they come out, when they are due.
+/// Where packets leave the wire, when they are due.
 struct Egress {
     reorder: Option<u64>,
     by: u64,
@@ -343,7 +343,7 @@ struct Egress {
     offset: usize,
     counts: Arc<Counts>,
     passed: u64,
-    /// Held back: how many are still to overtake it, until when at most, and its bytes.
+    /// Packets held back: how many packets must still overtake each, until when at most, and its bytes.
     held: VecDeque<(u64, u64, Vec<u8>)>,
     patience: u64,
 }

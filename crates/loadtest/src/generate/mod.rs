@@ -1,4 +1,4 @@
-//! The node that makes packets, and what stands between it and a device: a count of what the device did not take.
+//! The node that makes packets, and the wrapper around a device that counts what the device refused.
 
 pub mod schedule;
 pub mod spread;
@@ -22,25 +22,25 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 pub const NODE: &str = "loadtest-input";
-/// In the target of a packet of ours, above the number of its stream, until it has left.
+/// Marks the target of a packet of ours, above its stream's number, until the packet has left.
 const OURS: u32 = 0x5156_0000;
 const OURS_MASK: u32 = 0xffff_0000;
 
-/// What is counted of each share of a stream: what was made, and why some of it did not leave.
+/// Counters of each share of a stream: what was made, and why some of it did not leave.
 pub mod word {
     pub const PACKETS: usize = 0;
     pub const BYTES: usize = 1;
-    /// The device took them not.
+    /// The device refused them.
     pub const REFUSED: usize = 2;
     pub const REFUSED_BYTES: usize = 3;
-    /// Never made, as their time had passed.
+    /// Never made, because their time had passed.
     pub const LATE: usize = 4;
     /// Never made, for want of a buffer.
     pub const STARVED: usize = 5;
     pub const WIDTH: usize = 8;
 }
 
-/// What a worker made of a share by some time, and what became of it at the port.
+/// What a worker has made of a share so far, and what the port did with it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Made {
     pub packets: u64,
@@ -65,7 +65,7 @@ impl Made {
     }
 }
 
-/// How much a device took of what it was given last, for who makes packets on the same worker.
+/// How much of the last packets a device refused, for the worker that makes them.
 #[derive(Default)]
 pub struct Taken {
     refused: AtomicU32,
@@ -74,12 +74,12 @@ pub struct Taken {
 /// What a worker sends by a port.
 pub struct PortShare {
     pub interface: InterfaceIndex,
-    /// To its tx node.
+    /// The edge to its tx node.
     pub edge: EdgeIndex,
     pub schedule: Schedule,
-    /// In the order of the schedule's streams.
+    /// One for each stream of the schedule, in its order.
     pub makers: Vec<Maker>,
-    /// What they are called in counters and tags, and where their epochs end.
+    /// The streams' numbers in counters and tags, and where their epochs end.
     pub numbers: Vec<u16>,
     pub cuts: Vec<Arc<Cuts>>,
     pub taken: Arc<Taken>,
@@ -103,12 +103,12 @@ impl PortShare {
         PortShare { interface, edge, schedule, makers, numbers, cuts, taken, batch: VECTOR_SIZE, more }
     }
 
-    /// How many are to be tried at once.
+    /// How many packets to make at once.
     fn most(&mut self, room: usize) -> usize {
         if self.schedule.is_limited() {
             return room;
         }
-        // Those that are refused have been made for nothing.
+        // Packets that are refused were made in vain.
         let refused = self.taken.refused.swap(0, Ordering::Relaxed) as usize;
         self.batch = match refused {
             0 => (self.batch * 2).min(VECTOR_SIZE),
@@ -123,12 +123,12 @@ pub struct Generator {
     shares: Vec<PortShare>,
     turn: usize,
     tx: Arc<CounterTable>,
-    /// How late packets were made, in ticks: the first of each vector.
+    /// How late packets were made, in ticks; one sample for each vector, its first packet.
     lateness: Histogram<u64>,
     pauses: Pauses,
-    /// When the pace was changed last, in ticks.
+    /// When the pace was last changed, in ticks.
     paced_at: u64,
-    /// For packets that do not fit into one buffer; empty between rounds.
+    /// Further buffers of long packets; empty between rounds.
     more: Vec<PacketIndex>,
 }
 
@@ -156,7 +156,7 @@ impl Generator {
         NodeSpec { name: NODE.into(), edges: NO_EDGES, counters: COUNTERS, trace }
     }
 
-    /// Sends these from now on, beside all others.
+    /// Sends these shares from now on, in addition to the current ones.
     pub fn start(&mut self, shares: Vec<PortShare>) {
         if self.shares.is_empty() {
             self.lateness.reset();
@@ -166,7 +166,7 @@ impl Generator {
         self.shares.extend(shares);
     }
 
-    /// Has one port, or all, go on at another pace.
+    /// Changes the pace of one port, or of all.
     pub fn set_pace(&mut self, port: Option<InterfaceIndex>, pace: Pace) {
         let now = time::ticks();
         self.paced_at = now;
@@ -175,8 +175,8 @@ impl Generator {
         }
     }
 
-    /// Ends an epoch of all that this worker sends. What was made by now, by number: between rounds nothing is half
-    /// done, so all of it has been taken by its port, or refused.
+    /// Ends an epoch for all that this worker sends. Returns what was made so far, by number. Between rounds no packet
+    /// is in between: the port has taken or refused each.
     pub fn cut(&self, worker: usize) -> Vec<(u16, Made)> {
         let share = |share: &PortShare| {
             let parts = share.makers.iter().zip(&share.numbers).zip(&share.cuts);
@@ -190,10 +190,10 @@ impl Generator {
         self.shares.iter().flat_map(share).collect()
     }
 
-    /// Makes no more packets for these ports.
+    /// Stops making packets for these ports.
     pub fn stop(&mut self, ports: &[InterfaceIndex]) -> Stopped {
         self.shares.retain(|share| !ports.contains(&share.interface));
-        // Whose turn it is may be gone.
+        // The share whose turn it was may be gone.
         self.turn = 0;
         Stopped {
             lateness: self.lateness.clone(),
@@ -209,22 +209,22 @@ impl Generator {
     }
 }
 
-/// What is known of a worker that makes no more packets for a port.
+/// The statistics of a worker that stopped making packets for a port.
 pub struct Stopped {
     /// How late packets were, in ticks.
     pub lateness: Histogram<u64>,
     /// When the worker was preempted.
     pub away: Away,
-    /// When it stopped, and when its pace was changed last, in ticks.
+    /// When it stopped, and when its pace was last changed, in ticks.
     pub at: u64,
     pub paced_at: Option<u64>,
 }
 
-/// A worker's time from one round to the next that is taken for a pause, when the round made no packets, and when it
-/// did: to hand many to the system takes a while.
+/// Time between two rounds of a worker that counts as a pause: if the round made no packets, and if it did. Handing
+/// many packets to the system takes a while.
 const PAUSE: Duration = Duration::from_micros(100);
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
-/// Most that are kept: the longest.
+/// Most pauses that are kept: the longest.
 const MAX_PAUSES: usize = 1000;
 
 /// A time during which a worker did not run.
@@ -235,13 +235,13 @@ pub struct Pause {
     pub began: u64,
 }
 
-/// Those of a run.
+/// The pauses of a run.
 #[derive(Default)]
 pub struct Away {
-    /// How many there were, and how long all together, in ticks.
+    /// How many pauses there were, and their total length, in ticks.
     pub count: u64,
     pub ticks: u64,
-    /// The longest, the shortest of them first to be forgotten.
+    /// The longest pauses; the shortest of them is discarded first.
     longest: BinaryHeap<Reverse<Pause>>,
 }
 
@@ -259,7 +259,7 @@ impl Away {
         }
     }
 
-    /// The longest, in no order.
+    /// The longest pauses, in no order.
     pub fn longest(&self) -> impl Iterator<Item = Pause> {
         self.longest.iter().map(|Reverse(pause)| *pause)
     }
@@ -267,7 +267,7 @@ impl Away {
 
 struct Pauses {
     last: u64,
-    /// Rounds are shorter: those that make no packets, and others.
+    /// Longest time that is no pause: after a round without packets, and after one with packets.
     longest: [u64; 2],
     was_busy: bool,
     seen: Away,
@@ -334,7 +334,7 @@ impl Source for Generator {
     }
 }
 
-/// Appends packets of a port's streams in an order. `more`: empty, for buffers that long ones take.
+/// Appends packets of a port's streams in the given order. `more`: empty; receives the further buffers of long packets.
 #[inline]
 fn fill(
     share: &mut PortShare,
@@ -363,7 +363,7 @@ fn fill(
         return more.clear();
     };
     const L2: u16 = HEADROOM as u16;
-    // Whose a packet is, is in the target until it has left.
+    // The target holds the packet's stream until the packet has left.
     let number = share.numbers[usize::from(first)];
     let alike =
         Row { rx_interface: share.interface, target: OURS | u32::from(number), l2: L2, l3: L2, ..Row::default() };
@@ -387,7 +387,7 @@ fn fill(
         if done[start / 64] >> (start % 64) & 1 == 1 {
             continue;
         }
-        // All of this one's stream.
+        // All packets of this stream.
         let (stream, mut n) = (order[start], 0);
         for at in (start..got).filter(|at| order[*at] == stream) {
             (own[n], places[n]) = (fresh[at], at as u16);
@@ -407,7 +407,7 @@ fn fill(
     }
 }
 
-/// Says of packets which lie in several buffers, and gives back those that were not needed.
+/// Marks packets that span several buffers, and frees buffers that were not needed.
 fn mark_chains(buffers: &mut Buffers, lengths: &[u16], flags: &mut [u32], more: &mut Vec<PacketIndex>) {
     for (flags, &length) in flags.iter_mut().zip(lengths) {
         if usize::from(length) > DATA_SIZE {
@@ -433,17 +433,17 @@ fn starve(share: &PortShare, tx: &CounterTable, cx: &mut Context<'_>, order: &[u
     }
 }
 
-/// A device's transmit side, watched.
+/// Wraps the transmit side of a device, and counts what it refuses.
 pub struct Watched {
     inner: Box<dyn Transmit>,
-    /// Its row of the table: nobody else writes there of this port's streams.
+    /// Its row of the table: only this worker writes there for this port's streams.
     thread: usize,
     tx: Arc<CounterTable>,
     taken: Arc<Vec<Arc<Taken>>>,
 }
 
 impl Watched {
-    /// `taken`: of each worker, for its own packets.
+    /// `taken`: one for each worker, for its own packets.
     pub fn new(inner: Box<dyn Transmit>, tx: &Arc<CounterTable>, taken: &Arc<Vec<Arc<Taken>>>) -> Watched {
         Watched { inner, thread: 0, tx: tx.clone(), taken: taken.clone() }
     }
@@ -468,7 +468,7 @@ impl Transmit for Watched {
     #[inline]
     fn transmit(&mut self, buffers: &mut Buffers, vector: &mut Vector) {
         self.inner.transmit(buffers, vector);
-        // None has both bits less than those two.
+        // Only SENT and LENT have all of these bits.
         const WELL: EdgeIndex = edge::SENT & edge::LENT;
         if !vector.edges().iter().all(|to| to & WELL == WELL) {
             self.count_refused(vector);
@@ -508,7 +508,7 @@ mod tests {
         let (ms, mut now) = (time::to_ticks(Duration::from_millis(1)), 1_000_000);
         pauses.look(now);
         for n in 0..3000u64 {
-            // A busy round, which may be long, and then one that is too long.
+            // A busy round, which may be long, and then an idle one that is too long.
             pauses.was_busy = true;
             now += ms / 2;
             pauses.look(now);

@@ -1,4 +1,4 @@
-//! A ramp as `trex-loadtest.py` writes it, for who has programs that read that: `vars` with what was asked for, `stats`
+//! A ramp in the format of `trex-loadtest.py`, for programs that read that format: `vars` with the arguments, `stats`
 //! with each sample by port.
 
 use super::ramp::{Point, Ramp};
@@ -21,12 +21,12 @@ struct Vars<'a> {
     rampup_target: f64,
     rampup_duration: f64,
     hold_duration: f64,
-    /// Only then is it there: readers ask whether it is.
+    /// Present only if true: readers test whether it is there.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     unidirectional: bool,
 }
 
-/// In the order of time, which their names as text are not in.
+/// Ordered by time; as text the keys would sort differently.
 struct Stats<'a>(&'a [Point]);
 
 impl Serialize for Stats<'_> {
@@ -41,8 +41,8 @@ impl Serialize for Stats<'_> {
 
 struct Ports<'a>(&'a Point);
 
-/// A port's figures, by the names of T-Rex: what it sent, and what came to it. Bits of `bps` leave out the frame check
-/// sequence, those of `bps_L1` have all that is on the wire; `util` is percent of the line.
+/// A port's figures, with the names of T-Rex: what it sent, and what it received. `bps` leaves out the frame check
+/// sequence, `bps_L1` counts everything on the wire; `util` is percent of the line.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
 #[allow(non_snake_case)]
 struct Port {
@@ -79,7 +79,7 @@ impl Serialize for Ports<'_> {
 }
 
 impl<'a> Contract<'a> {
-    /// `profile`, `warmup`: as they were asked for.
+    /// `profile`, `warmup`: as the operator gave them.
     pub fn new(ramp: &'a Ramp, profile: &'a str, warmup: &'a str) -> Contract<'a> {
         let unidirectional = !ramp.total.bidirectional;
         Contract {

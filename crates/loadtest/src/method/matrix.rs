@@ -1,4 +1,4 @@
-//! The table by which routers are compared: large and small packets of many flows, of one, and with labels, in one
+//! The table that compares routers: large and small packets of many flows, of one flow, and with labels, in one
 //! direction and in both, each at the line's rate.
 
 use super::Watch;
@@ -13,26 +13,26 @@ use crate::tester::TestError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What is sent, and how operators call it.
+/// The profiles that are sent, and the operators' names for them.
 pub const TESTS: [(&str, &str); 4] =
     [("1514b", "bench-var2-1514b"), ("64b Multi", "bench-var2-64b"), ("64b Single", "bench"), ("64b MPLS", "mpls")];
 
-/// A device's table.
+/// The table of one device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Matrix {
     pub device: String,
-    /// Of each port's line.
+    /// The speed of each port's line.
     pub line_bps: f64,
     pub rows: Vec<Row>,
     /// Why it ended too early, if it did.
     #[serde(default)]
     pub failure: Option<String>,
-    /// That somebody ended it before it was done, and after how long.
+    /// Set if it was interrupted before it was done: after how long.
     #[serde(default)]
     pub interrupted: Option<String>,
 }
 
-/// A test of it: what came of it, or why it was not run.
+/// One test: its result, or why it was not run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// `Unidirectional 64b Multi`.
@@ -41,8 +41,8 @@ pub struct Row {
     pub left_out: Option<String>,
 }
 
-/// Runs all of it through one device. The plan's profile, rate and direction do not count. Interrupted, it has what
-/// was run.
+/// Runs all tests through one device. The plan's profile, rate and direction are ignored. If interrupted, it has the
+/// results so far.
 ///
 /// # Errors
 /// When the device cannot be opened, or the line's speed is not known.
@@ -88,7 +88,7 @@ pub fn run(plan: &Plan, watch: &mut Watch<'_>) -> Result<Matrix, TestError> {
 }
 
 impl Matrix {
-    /// What others used of the cores, in the test in which it was the most.
+    /// What other programs used of the cores, in the test in which that was the most.
     pub fn others(&self) -> Option<&Others> {
         Others::worst_of(self.rows.iter().filter_map(|row| row.trial.as_ref()).map(|trial| &trial.others))
     }

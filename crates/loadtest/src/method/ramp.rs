@@ -1,5 +1,5 @@
-//! Method 2 of the T-Rex users: warm up, raise the rate in a straight line to a share of the line's, hold it. Where
-//! loss begins is what the device carries.
+//! Method 2 of the T-Rex users: warm up, raise the rate in a straight line to a share of the line's, hold it. The rate
+//! at which loss begins is what the device carries.
 
 use super::Watch;
 use super::trial::Trial;
@@ -11,13 +11,13 @@ use crate::tester::TestError;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// More loss than this is failure: the threshold of the viewer that made the method known.
+/// More loss than this is a failure: the threshold of the viewer that made the method known.
 pub const THRESHOLD: f64 = 0.001;
 
-/// What is said of loss that did not come.
+/// Printed in place of loss that did not occur.
 pub const NEVER: &str = "never";
 
-/// How it goes up.
+/// How the rate rises.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Slope {
     pub warmup_rate: Rate,
@@ -40,15 +40,15 @@ impl Slope {
             return self.warmup_rate;
         }
         let share = (up / self.rampup.as_secs_f64().max(f64::MIN_POSITIVE)).min(1.0);
-        // Nothing at all is no rate.
+        // A rate of zero is not allowed.
         Rate::Percent((self.target * share).max(1e-3))
     }
 }
 
-/// What came of it.
+/// The result of a ramp.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ramp {
-    /// What tells it from others of the same device: '2 rx queues', or nothing.
+    /// Distinguishes it from other ramps of the same device: '2 rx queues', or nothing.
     pub label: String,
     pub warmup_rate: String,
     pub warmup: f64,
@@ -57,25 +57,25 @@ pub struct Ramp {
     pub hold: f64,
     pub line_bps: f64,
     pub points: Vec<Point>,
-    /// The first time that loss was above the threshold, and since when it was so to the end.
+    /// The first time that loss was above the threshold, and the time from which it stayed above it to the end.
     pub first_loss: Option<Overload>,
     pub overload: Option<Overload>,
-    /// The most that came in one sample, all ports together.
+    /// The most packets a second received in one sample, all ports together.
     pub max_pps: f64,
     pub max_percent: f64,
     /// Why it ended too early, if it did.
     pub failure: Option<String>,
-    /// That somebody ended it before it was done, and after how long.
+    /// Set if it was interrupted before it was done: after how long.
     #[serde(default)]
     pub interrupted: Option<String>,
-    /// Why it does not tell where loss begins: others used the machine.
+    /// Why it cannot say where loss begins: other programs used the machine.
     #[serde(default)]
     pub no_result: Option<String>,
-    /// All of it in one.
+    /// The whole ramp as one trial.
     pub total: Trial,
 }
 
-/// From one sample to the next.
+/// The interval between two samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Seconds from the start.
@@ -83,24 +83,24 @@ pub struct Point {
     pub ports: Vec<PortPoint>,
 }
 
-/// What went from a port to its peer.
+/// What a port sent, and its peer received.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PortPoint {
     pub port: usize,
     pub to: usize,
-    /// In this time; of the last point those that came after it, when nothing was sent any more, are apart.
+    /// In this interval. For the last point, packets that arrived after it, when sending had stopped, are separate.
     #[serde(default)]
     pub sent_packets: u64,
     #[serde(default)]
     pub received_packets: u64,
     #[serde(default)]
     pub drained_packets: u64,
-    /// Of those that were sent in this time, by their numbers.
+    /// Of the packets sent in this interval, by their numbers.
     #[serde(default)]
     pub lost_packets: u64,
     pub sent_pps: f64,
     pub received_pps: f64,
-    /// In the buffers.
+    /// Bytes in the buffers.
     pub sent_bytes_per_second: f64,
     pub received_bytes_per_second: f64,
     pub sent_percent: f64,
@@ -118,12 +118,12 @@ pub struct Overload {
     pub port: usize,
     pub sent_pps: f64,
     pub received_pps: f64,
-    /// Of the line, of what was sent.
+    /// Rate sent, in percent of the line.
     pub percent: f64,
     pub loss: f64,
 }
 
-/// The differences of samples. `line`: bits a second of each port.
+/// The differences between samples. `line`: bits a second of each port.
 pub fn points(samples: &[Sample], peers: &[(usize, usize)], line: f64) -> Vec<Point> {
     let point = |interval: Interval| {
         let port = |port: &SamplePort| {
@@ -154,7 +154,8 @@ pub fn points(samples: &[Sample], peers: &[(usize, usize)], line: f64) -> Vec<Po
     intervals(samples).into_iter().map(point).collect()
 }
 
-/// The first point with more loss than the threshold, and the first of those that go on to the end, of any port.
+/// For any port: the first point with more loss than the threshold, and the first of those that stay above it to the
+/// end.
 pub fn overloads(points: &[Point]) -> (Option<Overload>, Option<Overload>) {
     let at = |point: &Point, port: &PortPoint| Overload {
         at: point.at,
@@ -191,10 +192,10 @@ impl RunPolicy for Climb<'_, '_> {
     }
 }
 
-/// Runs it. The plan's rate and duration do not count.
+/// Runs it. The plan's rate and duration are ignored.
 ///
 /// # Errors
-/// When the line's speed is not known, or nothing can be sent.
+/// When the line's speed is unknown, or nothing can be sent.
 pub fn run(
     bench: &mut Bench,
     plan: &Plan,
@@ -212,7 +213,7 @@ pub fn run(
     let peers: Vec<(usize, usize)> = report.ports.iter().map(|port| (port.port, port.to)).collect();
     let points = points(&report.samples, &peers, line);
     let (mut first_loss, mut overload) = overloads(&points);
-    // Each sample counts, so a second in which others used the machine is one too many.
+    // Each sample counts, so other programs must not use the machine for even a second.
     let no_result = report.others.peak_excess().filter(|_| first_loss.is_some() || !report.kept_rate);
     if no_result.is_some() {
         (first_loss, overload) = (None, None);
@@ -240,7 +241,7 @@ pub fn run(
 }
 
 impl Ramp {
-    /// What there is to say in place of a point that was not found.
+    /// What to print in place of a point that was not found.
     pub fn not_found(&self) -> String {
         match &self.no_result {
             Some(why) => format!("no result: {why}"),
@@ -249,13 +250,13 @@ impl Ramp {
         }
     }
 
-    /// How many times as much came through as in another, if both say.
+    /// How many times the rate of another ramp came through, if both are known.
     pub fn scaling(&self, first: &Ramp) -> Option<f64> {
         let is_known = self.no_result.is_none() && first.no_result.is_none() && first.max_pps > 0.0;
         is_known.then(|| self.max_pps / first.max_pps)
     }
 
-    /// What it carries: where loss begins for good, or all that came.
+    /// The rate that the device carries: where loss begins for good, or else the most that was received.
     pub fn carried_pps(&self) -> f64 {
         match self.overload {
             Some(overload) => {
@@ -304,7 +305,7 @@ mod tests {
         assert_eq!((first.unwrap().at, unrecovered.unwrap().at), (2.0, 4.0));
         assert_eq!(overloads(&points[..3]), (first, None));
         assert_eq!(overloads(&points[..1]), (None, None));
-        // As much as the threshold is not more.
+        // A loss that equals the threshold is not above it.
         assert_eq!(overloads(&[point(1.0, 1000.0, 999.0)]), (None, None));
     }
 

@@ -1,5 +1,5 @@
-//! Method 1: one worker, one queue, one direction. What a packet costs when there are few and when there are many,
-//! and how many one core carries.
+//! Method 1: one worker, one queue, one direction. It measures what a packet costs at low and high rates, and how many
+//! packets one core carries.
 
 use super::Watch;
 use super::trial::Trial;
@@ -12,10 +12,10 @@ use crate::tester::TestError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The rates that are asked for, and the maximum rate.
+/// The rates to test, the maximum rate last.
 pub const RATES: [Rate; 4] = [Rate::Packets(1e3), Rate::Packets(1e6), Rate::Packets(1e7), Rate::Maximum];
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Saturation {
     pub device: String,
@@ -24,29 +24,30 @@ pub struct Saturation {
     /// Why it ended too early, if it did.
     #[serde(default)]
     pub failure: Option<String>,
-    /// That somebody ended it before it was done, and after how long.
+    /// Set if it was interrupted before it was done: after how long.
     #[serde(default)]
     pub interrupted: Option<String>,
 }
 
-/// A rate.
+/// The result at one rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// As it was asked for: `1 Mpps`, `max`.
+    /// As the operator gave it: `1 Mpps`, `max`.
     pub rate: String,
     pub trial: Trial,
-    /// What the router under test said of its nodes while packets came.
+    /// The router's `show runtime` while packets arrived.
     pub runtime: Option<String>,
 }
 
 impl Step {
-    /// The worker that had the packets.
+    /// The worker that forwarded the packets.
     pub fn worker(&self) -> Option<&WorkerLoad> {
         self.trial.device_load.iter().max_by_key(|worker| worker.received()).filter(|worker| worker.received() > 0)
     }
 }
 
-/// Runs it. The plan's rate and direction do not count. Interrupted, or without its device, it has what was run.
+/// Runs it. The plan's rate and direction are ignored. If interrupted, or if the device goes away, it has the results
+/// so far.
 ///
 /// # Errors
 /// When the device cannot be opened.
@@ -76,19 +77,19 @@ pub fn run(plan: &Plan, rates: &[Rate], watch: &mut Watch<'_>) -> Result<Saturat
 }
 
 impl Saturation {
-    /// What others used of the cores, at the rate at which it was the most.
+    /// What other programs used of the cores, at the rate at which that was the most.
     pub fn others(&self) -> Option<&Others> {
         Others::worst_of(self.steps.iter().map(|step| &step.trial.others))
     }
 
-    /// The most that one core carried, in words; none: others used the machine.
+    /// The most that one core carried, as text; without a number if other programs used the machine.
     pub fn most(&self) -> String {
-        // A rate that was disturbed may be the one at which the most would have come.
+        // Without the disturbance, this rate might have had the highest result.
         let why = self.steps.iter().find_map(|step| step.trial.verdict.why_no_result());
         why.map_or_else(|| format!("{}pps", scaled(self.max_pps())), |why| format!("no result: {why}"))
     }
 
-    /// The most that came, whatever others did meanwhile.
+    /// The highest rate received, even if other programs used the machine.
     pub fn max_pps(&self) -> f64 {
         self.steps.iter().map(|step| step.trial.received_pps).fold(0.0, f64::max)
     }

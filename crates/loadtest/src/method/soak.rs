@@ -1,4 +1,4 @@
-//! Hours at one rate, with a full table behind the router: what is lost, what was late, and when.
+//! Hours at one rate, with a full table in the router: what is lost, what was late, and when.
 
 use super::Watch;
 use super::trial::Trial;
@@ -9,22 +9,22 @@ use crate::tester::TestError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A delay within so many seconds of a pause of the machine is told to be near one.
+/// A delay within this many seconds of a pause of the machine is reported as near one.
 const NEAR: f64 = 0.02;
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Soak {
-    /// Routes that the router had beside its own.
+    /// Routes that the router had in addition to its own.
     pub routes: usize,
     pub ended: String,
-    /// That somebody ended it before its time, and after how long.
+    /// Set if it was interrupted before its time: after how long.
     #[serde(default)]
     pub interrupted: Option<String>,
     pub total: Trial,
-    /// The longest delays, the longest first.
+    /// The longest delays, in descending order.
     pub outliers: Vec<Outlier>,
-    /// Times that a worker of the load tester did not run, and the longest, in microseconds.
+    /// How often a worker of the load tester was preempted, and the longest pause, in microseconds.
     pub pauses: usize,
     pub longest_pause_us: f64,
 }
@@ -74,7 +74,7 @@ pub fn run(plan: &Plan, watch: &mut Watch<'_>) -> Result<Soak, TestError> {
 }
 
 impl Soak {
-    /// Why it ended before its time, unless somebody wanted it to.
+    /// Why it ended before its time, unless it was interrupted.
     pub fn failure(&self) -> Option<&str> {
         failure(&self.ended)
     }

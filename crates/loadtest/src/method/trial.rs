@@ -1,4 +1,4 @@
-//! A run at one rate, as methods keep it: what was offered, what came, and what the router under test did.
+//! A run at one rate, as methods keep it: what was offered, what was received, and what the router under test did.
 
 use crate::energy::Energy;
 use crate::load::WorkerLoad;
@@ -7,22 +7,22 @@ use crate::report::{INTERRUPT, Interval, Percentiles, Report, SamplePort, interv
 use crate::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     pub device: String,
-    /// How it is run, as far as it is known.
+    /// How the device is run, as far as that is known.
     #[serde(default)]
     pub device_mode: Option<String>,
-    /// What others used of the cores meanwhile.
+    /// What other programs used of the cores meanwhile.
     #[serde(default)]
     pub others: Others,
     pub profile: String,
-    /// As it was asked for.
+    /// As the operator gave it.
     pub rate: String,
     pub bidirectional: bool,
     pub seconds: f64,
-    /// Somebody ended it before its time.
+    /// It was interrupted before its time.
     #[serde(default)]
     pub is_interrupted: bool,
     /// All ports together.
@@ -32,45 +32,45 @@ pub struct Trial {
     pub lost_share: f64,
     pub sent_pps: f64,
     pub received_pps: f64,
-    /// Of what came: on the wire, and as T-Rex counts layer 2, without frame check sequence.
+    /// Rates received: on the wire, and as T-Rex counts layer 2, without frame check sequence.
     pub l1_bps: f64,
     pub l2_bps: f64,
-    /// Of the lines of all ports that send.
+    /// Percent of the lines of all ports that send.
     pub percent_of_line: Option<f64>,
-    /// The generator sent all that was due, but for a thousandth.
+    /// The generator sent all that was due, except for at most a thousandth.
     pub kept_rate: bool,
     pub not_sent_share: f64,
-    /// Of the stream whose delay is the longest at 99 %.
+    /// Those of the stream with the longest delay at 99 %.
     pub latency: Option<Percentiles>,
     pub pdv: Option<Percentiles>,
     pub ipdv: Option<Percentiles>,
-    /// What the router under test did, when it is in this process, and the load tester itself.
+    /// Load of the router under test, if it is in this process, and of the load tester itself.
     pub device_load: Vec<WorkerLoad>,
     pub own_load: Vec<WorkerLoad>,
     /// Sample by sample.
     pub timeline: Vec<Moment>,
-    /// What it took, where that can be read, or was told.
+    /// The energy used, where it can be read or was given.
     #[serde(default)]
     pub energy: Option<Energy>,
     pub verdict: Verdict,
     pub notes: Vec<String>,
 }
 
-/// From one sample to the next, all ports together.
+/// The interval between two samples, all ports together.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Moment {
     /// Seconds from the start.
     pub at: f64,
     pub sent_pps: f64,
     pub received_pps: f64,
-    /// In this time; of the last those that came after it are apart.
+    /// In this interval. For the last one, packets that arrived after it are separate.
     #[serde(default)]
     pub sent_packets: u64,
     #[serde(default)]
     pub received_packets: u64,
     #[serde(default)]
     pub drained_packets: u64,
-    /// Of those that were sent in this time, by their numbers.
+    /// Of the packets sent in this interval, by their numbers.
     #[serde(default)]
     pub lost_packets: u64,
 }
@@ -95,7 +95,7 @@ impl Moment {
 }
 
 impl Trial {
-    /// What held the device back, in a word or two for a table.
+    /// What limited the device, in a word or two for a table.
     pub fn verdict_words(&self) -> String {
         let words = self.verdict.bound.words();
         if self.is_interrupted { format!("{words} (interrupted)") } else { words.into() }

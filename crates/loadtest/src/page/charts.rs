@@ -16,24 +16,24 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 const SIZE: (u32, u32) = (1000, 380);
 const FONT: &str = "sans-serif";
-/// Heights of letters, in pixels: of axes, and of marks.
+/// Heights of letters, in pixels: on axes, and at marks.
 const AXIS_LETTERS: f64 = 13.0;
 const MARK_LETTERS: f64 = 12.0;
-/// Room for axes, in pixels.
+/// Space for axes, in pixels.
 const MARGIN: u32 = 10;
 const LEFT: u32 = 76;
 const RIGHT: u32 = 60;
 const NO_RIGHT: u32 = 16;
-/// Rows of words at marks.
+/// Rows of text at marks.
 const MARK_ROWS: usize = 5;
 
-/// A drawing, and what its colours are: the legend stands below it, where it hides nothing.
+/// A drawing, and the meaning of its colours: the legend is below it, where it hides nothing.
 pub struct Chart {
     pub svg: String,
     pub legend: Vec<Key>,
 }
 
-/// What a colour is.
+/// The meaning of a colour.
 pub struct Key {
     pub name: String,
     pub colour: RGBColor,
@@ -49,7 +49,7 @@ impl Key {
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Failure<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
 
-/// A drawing. Text in memory takes all that is written to it, so it cannot fail.
+/// Draws an SVG. Writing to text in memory cannot fail.
 fn svg(draw: impl for<'a> FnOnce(&Area<'a>) -> Result<(), Failure<'a>>) -> String {
     let mut text = String::new();
     {
@@ -67,7 +67,7 @@ fn rate(value: &f64) -> String {
     scaled(*value).trim().into()
 }
 
-/// The power of ten that an axis of powers shows.
+/// The power of ten at a place of a logarithmic axis.
 fn power(exponent: &f64) -> String {
     if exponent.fract().abs() < 1e-6 { rate(&10f64.powf(*exponent)) } else { String::new() }
 }
@@ -76,12 +76,12 @@ fn tested(matrix: &Matrix) -> impl Iterator<Item = (&Row, &Trial)> {
     matrix.rows.iter().filter_map(|row| Some((row, row.trial.as_ref()?)))
 }
 
-/// Names of tests, short enough to stand below bars: `U 64b Multi`.
+/// Names of tests, short enough to fit below bars: `U 64b Multi`.
 fn short(name: &str) -> String {
     name.replace("Unidirectional", "U").replace("Bidirectional", "B")
 }
 
-/// A bar, from a place to a place and from a value to a value.
+/// A bar: its horizontal range, and its range of values.
 struct Bar {
     left: f64,
     right: f64,
@@ -90,7 +90,7 @@ struct Bar {
     colour: RGBColor,
 }
 
-/// Rows of bars below which names stand.
+/// Rows of bars, with names below.
 struct Bars<'a> {
     title: &'a str,
     unit: &'a str,
@@ -98,7 +98,7 @@ struct Bars<'a> {
     scale: Scale,
     label: &'a dyn Fn(&f64) -> String,
     bars: Vec<Bar>,
-    /// Heights of whole bars and their places, for those that are broken.
+    /// Heights of whole bars and their places, for bars that are cut off.
     totals: Vec<(f64, f64, f64)>,
     legend: Vec<Key>,
 }
@@ -108,7 +108,7 @@ impl Bars<'_> {
         let (bottom, top) = self.scale.range();
         let is_log = matches!(self.scale, Scale::Log(..));
         let label = |value: &f64| if is_log { power(value) } else { (self.label)(value) };
-        // Names that are wider than their bars stand in two rows.
+        // Names that are wider than their bars are written in two rows.
         let slot = f64::from(SIZE.0 - LEFT - 2 * MARGIN - NO_RIGHT) / self.names.len().max(1) as f64;
         let is_narrow = self.names.iter().any(|name| axes::width(name, AXIS_LETTERS) + 6.0 > slot);
         let letters = (2.0 * slot / AXIS_LETTERS / 0.6).max(3.0) as usize;
@@ -142,7 +142,7 @@ impl Bars<'_> {
                 let (from, to) = (self.scale.place(*from), self.scale.place(*to));
                 chart.draw_series([Rectangle::new([(*left, from), (*right, to)], colour.filled())])?;
             }
-            // What goes on beyond the top has a gap, and says how high it is.
+            // A bar that exceeds the top has a gap, and its height is written there.
             for (left, right, total) in
                 self.totals.iter().filter(|(.., total)| self.scale == Scale::Broken(top) && *total > top)
             {
@@ -166,7 +166,7 @@ impl Bars<'_> {
     }
 }
 
-/// A word at a place of the drawing, in pixels.
+/// Writes a word at a place of the drawing, in pixels.
 fn word<'a>(
     area: &Area<'a>,
     text: &str,
@@ -203,7 +203,7 @@ pub fn comparison(matrices: &[&Matrix], colours: &mut Colours) -> Chart {
             let left = at as f64 + 0.1 + number as f64 * width;
             let right = left + width * 0.92;
             all.push(Bar { left, right, from: 0.0, to: trial.received_pps, colour });
-            // What was offered, as a line of the same height on any scale.
+            // The rate offered, as a line of the same height on any scale.
             let to = match scale {
                 Scale::Log(..) => 10f64.powf(trial.sent_pps.max(1.0).log10() + 0.006 * (top - bottom)),
                 _ => trial.sent_pps + top * 0.006,
@@ -220,18 +220,18 @@ pub fn comparison(matrices: &[&Matrix], colours: &mut Colours) -> Chart {
 /// Trials and their names.
 pub type Named<'a> = Vec<(String, &'a Trial)>;
 
-/// Those of a table.
+/// The trials of a table.
 pub fn of_matrix(matrix: &Matrix) -> Named<'_> {
     tested(matrix).map(|(row, trial)| (short(&row.name), trial)).collect()
 }
 
-/// Nodes, or parts of time, that have a place of their own in a chart; the rest are others.
+/// Most nodes, or parts of time, that a chart shows by name; the rest is grouped.
 const MOST_PARTS: usize = 9;
 
 /// A part of a bar: what it is, and how much.
 type Share = (String, RGBColor, f64);
 
-/// Parts of each test, one on the other. `whole`: what all together are; none: whatever they are.
+/// Parts of each test, stacked. `whole`: their common sum; none: it varies.
 fn stacked(
     trials: &Named<'_>,
     title: &str,
@@ -242,7 +242,7 @@ fn stacked(
 ) -> Chart {
     let known = trials.iter().filter(|(_, trial)| !trial.device_load.is_empty());
     let rows: Vec<(String, Vec<Share>)> = known.map(|(name, trial)| (name.clone(), parts(trial))).collect();
-    // In the order in which packets come to them; those that are the least of all are told together.
+    // In the order in which packets reach them; the smallest are grouped.
     let mut order: Vec<(&str, RGBColor, f64)> = Vec::new();
     for (name, colour, value) in rows.iter().flat_map(|(_, parts)| parts) {
         match order.iter_mut().find(|(known, ..)| known == name) {
@@ -311,7 +311,7 @@ pub fn clocks(device: &str, trials: &Named<'_>, colours: &mut Colours) -> Chart 
     stacked(trials, &title, "clocks", &|value| format!("{value:.0}"), None, parts)
 }
 
-/// What the workers did, in shares of their time.
+/// What the workers did, as shares of their time.
 pub fn shares(device: &str, trials: &Named<'_>) -> Chart {
     let parts = |trial: &Trial| {
         let workers = trial.device_load.len().max(1) as f64;
@@ -343,7 +343,7 @@ impl Line {
     }
 }
 
-/// Lines over one axis. The vertical axis may be one of powers of ten.
+/// Lines over one axis. The vertical axis may be logarithmic.
 #[derive(Default)]
 struct Lines<'a> {
     title: &'a str,
@@ -351,11 +351,11 @@ struct Lines<'a> {
     up: &'a str,
     lines: Vec<Line>,
     is_log: bool,
-    /// Of the right axis: what stands there where the left one has its top, and what it is.
+    /// For the right axis: its value at the top of the left axis, and its label.
     right: Option<(f64, &'a str)>,
-    /// Places with a word.
+    /// Marked places, each with a word.
     marks: Vec<(f64, String)>,
-    /// Words in place of numbers along the horizontal axis, each at its place.
+    /// Words that replace numbers along the horizontal axis, each with its place.
     ticks: &'a [(f64, &'a str)],
 }
 
@@ -371,7 +371,7 @@ impl Lines<'_> {
             self.marks.iter().map(|(x, word)| (from + 3.0 + (to - from) * x / width, word.as_str())).collect();
         let standing = axes::stand(&words, MARK_LETTERS, to, MARK_ROWS);
         let rows = standing.iter().flatten().map(|standing| standing.row + 1).max().unwrap_or(0);
-        // Words stand above the lines: so much of the height is theirs.
+        // Words are above the lines, and need this share of the height.
         let headroom = 0.055 * rows as f64;
         let bottom = match self.is_log {
             true => points().filter(|(_, y)| *y > 0.0).map(|(_, y)| exponent(*y)).fold(f64::INFINITY, f64::min).floor(),
@@ -385,7 +385,7 @@ impl Lines<'_> {
         };
         let top = bottom + (highest - bottom) / (1.0 - headroom);
         let label: &dyn Fn(&f64) -> String = if self.is_log { &power } else { &rate };
-        // The right axis says what the left one says, up to the same height.
+        // The right axis has the same height as the left one.
         let right_top = self.right.map_or(1.0, |(percent, _)| percent * top / axes::above(most));
         let svg = svg(|area| {
             let mut chart = ChartBuilder::on(area)
@@ -442,7 +442,7 @@ impl Lines<'_> {
                 let (x, y) = chart.backend_coord(&(*x, top));
                 let (x, across) = if standing.is_left { (x - 3, HPos::Right) } else { (x + 3, HPos::Left) };
                 let y = y + 3 + (standing.row as f64 * 16.0) as i32;
-                // Lines of other marks do not go through it.
+                // A word must not be crossed by the lines of other marks.
                 let long = axes::width(text, MARK_LETTERS) as i32;
                 let left = if standing.is_left { x - long } else { x };
                 let behind = [(left, y - 1), (left + long, y + MARK_LETTERS as i32 + 1)];
@@ -455,7 +455,7 @@ impl Lines<'_> {
     }
 }
 
-/// Names of lines: what comes again, of another session, is numbered.
+/// Names of lines: a name that is repeated, from another session, gets a number.
 fn told_apart(names: impl Iterator<Item = String>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for name in names {
@@ -470,7 +470,7 @@ fn named(ramp: &Ramp) -> String {
     if ramp.label.is_empty() { ramp.total.device.clone() } else { format!("{}, {}", ramp.total.device, ramp.label) }
 }
 
-/// What was sent and what came over time, and where overload begins.
+/// What was sent and received over time, and where overload begins.
 pub fn ramp(ramps: &[&Ramp], colours: &mut Colours) -> Chart {
     let sum = |ramp: &Ramp, of: fn(&PortPoint) -> f64| {
         ramp.points.iter().map(|point| (point.at, point.ports.iter().map(of).sum::<f64>())).collect::<Vec<_>>()
@@ -487,7 +487,7 @@ pub fn ramp(ramps: &[&Ramp], colours: &mut Colours) -> Chart {
             (at.at, format!("{name} loses from {}pps on, {:.1} % of the line", scaled(at.sent_pps), at.percent))
         }));
     }
-    // The right axis has its top where the left one has: as many percent as that many packets are.
+    // The right axis shows the packets of the left axis as percent, with the same top.
     let top = axes::above(lines.iter().flat_map(|line| &line.points).map(|(_, y)| *y).fold(0.0, f64::max));
     let percent = ramps.first().and_then(|ramp| {
         let point = ramp.points.iter().rev().find(|point| point.ports.iter().any(|port| port.sent_pps > 0.0))?;
@@ -514,7 +514,7 @@ pub fn loss(ramps: &[&Ramp], colours: &mut Colours) -> Chart {
     Lines { title, across: "seconds", up, lines, ..Lines::default() }.draw()
 }
 
-/// Packets a second of one test after the other.
+/// Packets a second, one test after the other.
 pub fn timeline(matrix: &Matrix, colours: &mut Colours) -> Chart {
     let (mut sent, mut received, mut marks, mut from) = (Vec::new(), Vec::new(), Vec::new(), 0.0);
     for (row, trial) in tested(matrix) {
@@ -535,7 +535,7 @@ pub fn timeline(matrix: &Matrix, colours: &mut Colours) -> Chart {
         .draw()
 }
 
-/// Packets a second by size of frames, beside what both lines carry.
+/// Packets a second by size of frames, beside the limits of both lines.
 pub fn sweep(sweeps: &[&Sweep], colours: &mut Colours) -> Chart {
     let mut lines = Vec::new();
     if let Some(first) = sweeps.first() {
@@ -547,7 +547,7 @@ pub fn sweep(sweeps: &[&Sweep], colours: &mut Colours) -> Chart {
         lines.push(Line::new(&name, carried, colours.device(&name)));
     }
     let across = "bytes of a frame, with frame check sequence";
-    // Where a device carries little of the line it would lie on the axis.
+    // A logarithmic scale if a device carries little of the line: its curve would lie on the axis.
     let most = |line: &Line| line.points.iter().map(|(_, y)| *y).fold(0.0, f64::max);
     let highest: Vec<f64> = lines.iter().map(most).collect();
     let is_log = matches!(axes::of_bars(&highest), Scale::Log(..));
@@ -571,7 +571,7 @@ fn searched(search: &Search) -> String {
     format!("{}, {}", search.device, search.profile)
 }
 
-/// Loss by load, of all trials of searches.
+/// Loss by load, of all trials of the searches.
 pub fn trials(searches: &[&Search], colours: &mut Colours) -> Chart {
     let mut lines = Vec::new();
     for (search, name) in searches.iter().zip(told_apart(searches.iter().map(|search| searched(search)))) {
@@ -596,11 +596,11 @@ pub fn latency_by_load(searches: &[&Search], colours: &mut Colours) -> Chart {
     Lines { title: "Delay by load", across, up, lines, is_log: true, ..Lines::default() }.draw()
 }
 
-/// Where percentiles stand on their axis.
+/// The places of percentiles on their axis.
 const PERCENTILES: [(f64, &str); 6] =
     [(0.15, "least"), (1.0, "p50"), (2.0, "p99"), (3.0, "p99.9"), (4.0, "p99.99"), (4.85, "longest")];
 
-/// Delays by percentile, a line for each test: what is sent has a colour, and both ways together are dashed.
+/// Delays by percentile, a line for each test: the colour shows the profile; tests in both directions are dashed.
 pub fn latency(matrix: &Matrix, colours: &mut Colours) -> Chart {
     let mut lines = Vec::new();
     for (row, all) in tested(matrix).filter_map(|(row, trial)| Some((row, trial.latency?))) {

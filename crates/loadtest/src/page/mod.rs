@@ -1,4 +1,4 @@
-//! Sessions as one page: charts that are drawn here, tables, and what it all ran on. It asks nobody for anything.
+//! Sessions as one page: charts, tables, and the machine that they ran on. The page loads nothing from the network.
 
 mod axes;
 mod charts;
@@ -33,11 +33,11 @@ p.summary{font-size:1.15em}p.others{border-left:4px solid #d0d7de;padding-left:.
 ul.legend span.dashed{height:0;border-top:3px dashed;background:none!important;vertical-align:.25em}\
 figcaption,.small{color:#57606a;font-size:.9em}code{background:#f3f5f7;padding:.1em .3em}";
 
-/// How a page begins.
+/// The beginning of a page.
 pub const BEGINNING: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
                              <meta name=\"generator\" content=\"quiver loadtest\">";
 
-/// The page of sessions; several are laid over each other.
+/// The page of some sessions; several sessions share each chart.
 pub fn page(sessions: &[Session]) -> String {
     let mut out = String::from(BEGINNING);
     out += "<meta name=\"viewport\" content=\"width=device-width\">";
@@ -79,7 +79,7 @@ fn tests<'a, T>(sessions: &'a [Session], which: impl Fn(&'a Test) -> Option<&'a 
     sessions.iter().flat_map(|session| &session.tests).filter_map(which).collect()
 }
 
-/// Text that is no markup.
+/// Text with markup characters escaped.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -196,7 +196,7 @@ fn of_matrices(out: &mut String, matrices: &[&Matrix], colours: &mut Colours) {
     }
 }
 
-/// What packets cost in energy, where it is known.
+/// Energy per packet, where it is known.
 fn energies(out: &mut String, trials: &Named<'_>) {
     let known: Vec<_> = trials.iter().filter_map(|(name, trial)| Some((name, trial.energy.as_ref()?))).collect();
     let Some((_, first)) = known.first() else { return };
@@ -477,7 +477,7 @@ fn of_searches(out: &mut String, searches: &[&Search], colours: &mut Colours) {
     }
 }
 
-/// What tells a ramp from others.
+/// Distinguishes a ramp from other ramps.
 fn name(ramp: &Ramp) -> String {
     let way = if ramp.total.bidirectional { "both ways" } else { "one way" };
     let label = if ramp.label.is_empty() { String::new() } else { format!(", {}", ramp.label) };

@@ -1,17 +1,18 @@
-//! Colours, each with one meaning wherever it is seen: what a reader learned in one chart is true in the next.
+//! Colours, each with one meaning everywhere: what a reader learned in one chart is true in the next.
 //!
-//! They are told apart in print and by those who see few of them (Okabe and Ito, 2008). Kinds of things have kinds of
-//! colours: devices are strong, parts of a worker's time and the nodes that make them up share a hue, what was
-//! offered and what is no work is grey.
+//! They can be distinguished in print and with colour blindness (Okabe and Ito, 2008). Kinds of things have kinds of
+//! colours: devices are strong, parts of a worker's time share a hue with the nodes that make them up, and offered
+//! packets and idle time are grey.
 
 use plotters::style::RGBColor;
 
-/// What was offered: packets that were sent, what the line carries.
+/// Offered packets: those sent, and what the line carries.
 pub const OFFERED: RGBColor = RGBColor(150, 150, 150);
-/// A place to look at: where loss begins, the longest delays.
+/// A place to notice: where loss begins, the longest delays.
 pub const MARK: RGBColor = RGBColor(190, 30, 30);
 
-/// Devices, in the order of their first test. Ramps of one device with several numbers of queues count as several.
+/// Devices, in the order of their first test. Ramps of one device with different numbers of queues count as several
+/// devices.
 const DEVICES: [RGBColor; 6] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -25,7 +26,7 @@ pub fn device(number: usize) -> RGBColor {
     DEVICES[number % DEVICES.len()]
 }
 
-/// What is sent in a test, whichever way it goes.
+/// The profile of a test, in any direction.
 const LOADS: [RGBColor; 6] = [
     RGBColor(0, 95, 95),
     RGBColor(150, 105, 25),
@@ -90,7 +91,7 @@ pub fn part(part: Part) -> RGBColor {
     }
 }
 
-/// Colours of nodes: of the part that a node belongs to, and the same on all of a page.
+/// Colours of nodes: based on the part that a node belongs to, and the same on the whole page.
 #[derive(Default)]
 pub struct Nodes {
     known: Vec<(String, RGBColor)>,
@@ -114,7 +115,7 @@ impl Nodes {
     }
 }
 
-/// What has which colour on a page.
+/// The meaning of each colour on a page.
 #[derive(Default)]
 pub struct Colours {
     devices: Vec<String>,
@@ -132,7 +133,7 @@ impl Colours {
     }
 }
 
-/// Where a name is, or is put.
+/// The index of a name, which is added if it is new.
 fn place(names: &mut Vec<String>, name: &str) -> usize {
     names.iter().position(|known| known == name).unwrap_or_else(|| {
         names.push(name.into());
@@ -159,7 +160,7 @@ mod tests {
         let others = ["ip4-rewrite", "mpls-lookup", "ethernet-input"].map(|name| nodes.colour(name, Part::Graph));
         assert!(!others.contains(&first));
         assert_eq!(nodes.colour("ip4-lookup", Part::Graph), first);
-        // Its part's colour is that of its first node.
+        // The colour of a part is that of its first node.
         assert_eq!(nodes.colour("memif-input", Part::Input), part(Part::Input));
     }
 }

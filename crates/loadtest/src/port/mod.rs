@@ -1,4 +1,4 @@
-//! Where packets leave and come back: any driver of this program, and who is behind it.
+//! Where packets leave and come back: a device of any of this program's drivers, and the hosts behind it.
 
 mod trex;
 
@@ -15,7 +15,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use wire::{MacAddress, Prefix};
 
-/// A port as operators write it: a driver with what it is bound to, and `key=value` behind commas.
+/// A port as operators write it: a driver with the name of its device, then `key=value` options, separated by commas.
 ///
 /// ```
 /// use quiver_loadtest::port::PortSpec;
@@ -24,21 +24,21 @@ use wire::{MacAddress, Prefix};
 /// ```
 #[derive(Debug, Clone)]
 pub struct PortSpec {
-    /// What was written.
+    /// The text as it was written.
     pub text: String,
     pub creation: InterfaceConfig,
-    /// Its own addresses, and who its packets go to.
+    /// Its own addresses, and the destination of its packets.
     pub addresses: Vec<Prefix>,
     pub gateway: Option<IpAddr>,
     pub source: Option<MacAddress>,
     pub destination: Option<MacAddress>,
-    /// The VLAN that it is in: its own packets, ARP too, have this tag.
+    /// The VLAN of the port: its own packets, ARP included, have this tag.
     pub vlan: Option<u16>,
-    /// Bits a second of the line, when the device does not know or is not believed.
+    /// Bits a second of the line, if the device does not know it or the operator overrides it.
     pub line: Option<f64>,
 }
 
-/// What a port cannot be.
+/// Why a port specification is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortError(String);
 
@@ -118,7 +118,7 @@ fn vlan(number: u16) -> Option<u16> {
     (1..=4094).contains(&number).then_some(number)
 }
 
-/// Sets an option of one driver.
+/// Sets an option of a driver.
 fn set(creation: &mut InterfaceConfig, key: &str, value: &str) -> Result<(), String> {
     let number = |most: u32| match value.parse::<u32>() {
         Ok(number) if (1..=most).contains(&number) => Ok(number),

@@ -1,7 +1,7 @@
-//! What is sent: streams of packets, in a TOML file.
+//! Profiles: streams of packets to send, in a TOML file.
 //!
-//! `docs/guide/load-tester.md` has the schema with examples; the built-in profiles are in `profiles/`. What is
-//! wrong with a file is said with its line and column.
+//! `docs/guide/load-tester.md` has the schema with examples; the built-in profiles are in `profiles/`. Errors name the
+//! line and column of the file.
 
 mod foreign;
 mod shipped;
@@ -22,7 +22,7 @@ use toml::Spanned;
 const MOST: u64 = 1 << 20;
 /// Most streams of one.
 pub const MAX_STREAMS: usize = 1024;
-/// Sizes of frames, without frame check sequence: shorter ones are padded by Ethernet.
+/// Sizes of frames, without frame check sequence. The minimum: Ethernet pads shorter frames.
 pub const MIN_SIZE: u16 = 60;
 pub const MAX_SIZE: u16 = 9216;
 
@@ -47,7 +47,7 @@ struct Source {
     text: String,
 }
 
-/// Packets that are made alike.
+/// Packets that are made in the same way.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Stream {
@@ -55,34 +55,34 @@ pub struct Stream {
     pub name: String,
     /// Bytes in the buffer: the frame without frame check sequence.
     pub size: Option<Spanned<Size>>,
-    /// Several sizes, by turns as often as their weights say.
+    /// Several sizes in turn, as often as their weights say.
     pub sizes: Option<Spanned<Vec<Weighted>>>,
-    /// At which rate when nothing is multiplied.
+    /// The rate before any multiplier.
     #[serde(default = "text::one_packet", deserialize_with = "text::rate")]
     pub rate: Rate,
     #[serde(default)]
     pub mode: Mode,
-    /// Seconds after the start that the first packet goes at: T-Rex's inter-stream gap.
+    /// Seconds from the start to the first packet: T-Rex's inter-stream gap.
     #[serde(default)]
     pub isg: f64,
     #[serde(default)]
     pub ports: Ports,
     /// The stream that begins when this one has ended, and only then.
     pub next: Option<Spanned<String>>,
-    /// Ports with odd numbers send it with the ends changed.
+    /// Ports with odd numbers send it with source and destination exchanged.
     #[serde(default = "yes")]
     pub mirror: bool,
-    /// Headers from the outside in.
+    /// Headers from the outermost to the innermost.
     #[serde(default)]
     pub layers: Vec<Layer>,
-    /// Frames of a capture in their place, one after the other.
+    /// A capture, whose frames are sent one after the other instead.
     pub pcap: Option<PathBuf>,
-    /// Of a capture: when its packets go.
+    /// For a capture: when its packets are sent.
     #[serde(default)]
     pub timing: Timing,
     #[serde(default)]
     pub vary: Vec<Spanned<Vary>>,
-    /// Its packets are told apart; without, they are counted by port only.
+    /// Its packets are accounted for one by one; without, they are only counted by port.
     #[serde(default = "yes")]
     pub tag: bool,
 }
@@ -91,14 +91,14 @@ fn yes() -> bool {
     true
 }
 
-/// When frames of a capture go.
+/// When frames of a capture are sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Timing {
     /// At the stream's rate.
     #[default]
     Rate,
-    /// As they came when they were captured.
+    /// With the gaps of the capture.
     Capture,
 }
 
@@ -106,7 +106,7 @@ pub enum Timing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
     One(u16),
-    /// One after the other ('64-1514'), or as if by lot ('64+1514').
+    /// One after the other ('64-1514'), or pseudo-random ('64+1514').
     Range {
         from: u16,
         to: u16,
@@ -114,7 +114,7 @@ pub enum Size {
     },
 }
 
-/// A size, and how often it comes.
+/// A size, and how often it occurs.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Weighted {
@@ -122,16 +122,16 @@ pub struct Weighted {
     pub weight: u16,
 }
 
-/// How a stream goes on.
+/// How long a stream sends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum Mode {
     #[default]
     Continuous,
-    /// So many packets, and no more.
+    /// This many packets in total.
     Burst { packets: u64 },
-    /// Bursts of so many packets; from the last of one to the first of the next, `gap` seconds. `bursts` of them, or
-    /// without end.
+    /// Bursts of this many packets; `gap` seconds from the last packet of a burst to the first of the next. `bursts` of
+    /// them; none: without end.
     MultiBurst {
         packets: u64,
         gap: f64,
@@ -161,7 +161,7 @@ impl Ports {
     }
 }
 
-/// A header, or bytes.
+/// A header, or raw bytes.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layer {
@@ -176,9 +176,9 @@ pub enum Layer {
     Tcp(TcpLayer),
     Icmp(IcmpLayer),
     Vxlan(VxlanLayer),
-    /// As they are.
+    /// These bytes, unchanged.
     Raw(Bytes),
-    /// Again and again, to the end of the frame.
+    /// These bytes, repeated to the end of the frame.
     Payload(Bytes),
 }
 
@@ -242,25 +242,25 @@ layers! {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Vary {
-    /// By name, as in `ipv4.source`; or by place.
+    /// By name, such as `ipv4.source`; or else by offset.
     pub field: Option<String>,
-    /// Bytes from the start of the frame, and how many: 1, 2, 4 or 8.
+    /// Bytes from the start of the frame, and the width of the field: 1, 2, 4 or 8.
     pub offset: Option<usize>,
     pub width: Option<usize>,
     #[serde(default)]
     pub how: How,
     pub from: Option<Number>,
     pub to: Option<Number>,
-    /// In place of both: the values one by one.
+    /// Instead of both: a list of values.
     pub values: Option<Vec<Number>>,
     #[serde(default = "one")]
     pub step: u64,
-    /// Of random values: after so many the same come again.
+    /// For random values: the sequence repeats after this many.
     pub limit: Option<u64>,
-    /// Of random values: the same come again.
+    /// For random values: the same seed gives the same sequence.
     #[serde(default = "one")]
     pub seed: u64,
-    /// Of a tuple: a second field, which goes on when the first begins anew.
+    /// For a tuple: a second field, which advances when the first starts over.
     #[serde(rename = "with")]
     pub second: Option<Second>,
 }
@@ -278,7 +278,7 @@ pub struct Second {
     pub to: Number,
 }
 
-/// How a field goes from value to value.
+/// How a field gets its next value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum How {
@@ -319,11 +319,11 @@ impl Source {
 }
 
 impl Profile {
-    /// A built-in one, by its name or T-Rex's (`imix`, `stl/bench.py`), or that of a file. A file is never replaced by
-    /// a built-in one: only a name without a directory means those, and with `.py` only when there is no such file.
+    /// Loads a built-in profile, by its name or T-Rex's (`imix`, `stl/bench.py`), or a file. A built-in profile never
+    /// hides a file: only a name without a directory means one, and a name with `.py` only when there is no such file.
     ///
     /// # Errors
-    /// What is wrong, with line and column.
+    /// What is wrong with it, with line and column.
     pub fn load(name: &str) -> Result<Profile, ProfileError> {
         let source = Source { file: name.into(), text: String::new() };
         let path = Path::new(name);
@@ -357,7 +357,7 @@ impl Profile {
                 instead.map_or(String::new(), |own| format!(" (the built-in '{own}' sends what T-Rex's does)"));
             wrong(what + &instead)
         })?;
-        // Captures lie beside it.
+        // Captures are relative to the profile's directory.
         let beside = path.parent().unwrap_or(Path::new(""));
         for stream in &mut profile.streams {
             if let Some(pcap) = &mut stream.get_mut().pcap {
@@ -367,7 +367,7 @@ impl Profile {
         Ok(profile)
     }
 
-    /// A built-in one, whatever files there are.
+    /// A built-in profile, even if a file has its name.
     ///
     /// # Errors
     /// When none has this name.
@@ -377,10 +377,10 @@ impl Profile {
         Profile::parse(name, text)
     }
 
-    /// Reads the text of one; `file` is what errors call it.
+    /// Parses the text of a profile; errors call it `file`.
     ///
     /// # Errors
-    /// What is wrong, with line and column.
+    /// What is wrong with it, with line and column.
     pub fn parse(file: &str, text: &str) -> Result<Profile, ProfileError> {
         let source = Source { file: file.into(), text: text.into() };
         let mut profile: Profile = toml::from_str(text)
@@ -391,7 +391,7 @@ impl Profile {
         Ok(profile)
     }
 
-    /// What can be said without ports.
+    /// Checks what does not depend on ports.
     fn check(&mut self) -> Result<(), ProfileError> {
         if self.streams.is_empty() || self.streams.len() > MAX_STREAMS {
             return Err(self.source.error(None, format!("a profile has 1 to {MAX_STREAMS} of '[[stream]]'")));
@@ -415,7 +415,7 @@ impl Profile {
                          of bursts"
                     ));
                 }
-                // Streams without names get theirs one by one.
+                // Streams without a name get one later, one by one.
                 let is_named = |number: usize, other: &Stream| match other.name.is_empty() {
                     true => format!("stream-{}", number + 1) == *next.get_ref(),
                     false => other.name == *next.get_ref(),
@@ -440,19 +440,19 @@ impl Profile {
         Ok(())
     }
 
-    /// The same with packets that are not told apart.
+    /// The same profile, with packets that are only counted by port.
     #[must_use]
     pub fn untagged(mut self) -> Profile {
         self.streams.iter_mut().for_each(|stream| stream.get_mut().tag = false);
         self
     }
 
-    /// Its streams, as they were written.
+    /// Its streams, in the order of the file.
     pub fn streams(&self) -> impl Iterator<Item = &Stream> {
         self.streams.iter().map(Spanned::get_ref)
     }
 
-    /// Whether a stream begins only when another has ended. Of those that follow each other in a circle the first
+    /// Whether a stream begins only when another has ended. If streams follow each other in a loop, the first of them
     /// begins.
     pub(crate) fn waits(&self, stream: usize) -> bool {
         let before = |at: usize| self.streams().position(|other| other.is_before(&self.streams[at].get_ref().name));
@@ -475,7 +475,7 @@ impl Profile {
 }
 
 impl Mode {
-    /// Goes on until somebody stops it.
+    /// Whether it sends until it is stopped.
     pub fn is_endless(self) -> bool {
         matches!(self, Mode::Continuous | Mode::MultiBurst { bursts: None, .. })
     }
@@ -496,12 +496,12 @@ impl GreLayer {
 }
 
 impl Stream {
-    /// Whether a stream comes when this one has ended.
+    /// Whether the stream `name` begins when this one has ended.
     pub fn is_before(&self, name: &str) -> bool {
         self.next.as_ref().is_some_and(|next| next.get_ref() == name)
     }
 
-    /// Its sizes come as if by lot.
+    /// Whether its sizes are pseudo-random.
     pub fn has_random_size(&self) -> bool {
         matches!(self.size.as_ref().map(Spanned::get_ref), Some(Size::Range { is_random: true, .. }))
     }
@@ -614,7 +614,7 @@ impl Layer {
         }
     }
 
-    /// With its ends changed.
+    /// The layer with source and destination exchanged.
     #[must_use]
     pub fn mirrored(&self) -> Layer {
         let mut layer = self.clone();
@@ -667,9 +667,9 @@ impl Vary {
     }
 }
 
-/// The name of a field when both ends are changed.
+/// The name of a field when source and destination are exchanged.
 pub(crate) fn mirrored_field(name: &str) -> String {
-    // What an address or port goes to, the other comes from; MPLS labels and such stay.
+    // Source and destination addresses or ports change places; MPLS labels and the like stay.
     match name.rsplit_once('.') {
         Some((layer, "source")) => format!("{layer}.destination"),
         Some((layer, "destination")) => format!("{layer}.source"),

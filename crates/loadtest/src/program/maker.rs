@@ -1,4 +1,4 @@
-//! A worker's share of a stream: who makes its packets.
+//! A worker's share of a stream: makes its packets.
 
 use super::series::Series;
 use super::{Frame, Program, TagPlace};
@@ -10,19 +10,19 @@ use graph::buffer::{DATA_SIZE, HEADROOM};
 use graph::{Buffers, PacketIndex, VECTOR_SIZE};
 use std::sync::Arc;
 
-/// A worker's share of a stream: who makes its packets.
+/// A worker's share of a stream: makes its packets.
 pub struct Maker {
     program: Arc<Program>,
-    /// Its number in tags.
+    /// The stream's number in tags.
     number: u16,
-    /// Its templates, with its number in them.
+    /// Its templates, with the stream's number in them.
     frames: Vec<Frame>,
-    /// Packets made.
+    /// How many packets it has made.
     made: u64,
-    /// Of the stream's packets, those `share`, `share + shares`, and so on are this one's.
+    /// Of the stream's packets, it makes number `share`, `share + shares`, and so on.
     share: u64,
     shares: u64,
-    /// Where each series is, so that it need not be reckoned: place, and packets until it goes on.
+    /// The position of each series, so that it need not be computed: place, and packets until it advances.
     places: Vec<(u64, u64)>,
     values: Box<[[u64; VECTOR_SIZE]]>,
     sums: Box<[[u32; VECTOR_SIZE]]>,
@@ -60,16 +60,16 @@ impl Maker {
         longest.div_ceil(DATA_SIZE).max(1) - 1
     }
 
-    /// Packets made so far.
+    /// How many packets it has made.
     pub fn made(&self) -> u64 {
         self.made
     }
 
-    /// Writes the next packets into buffers, from the headroom's end on, and their lengths; what `stamp` says is
-    /// when. A long one goes on in buffers of `more`, which has [`Maker::more_buffers`] for each packet.
+    /// Writes the next packets into buffers, starting behind the headroom, and returns their lengths; `stamp` gives the
+    /// time. A long packet continues in buffers of `more`, which has [`Maker::more_buffers`] for each packet.
     ///
     /// # Panics
-    /// When it has fewer.
+    /// When `more` has fewer buffers.
     pub fn make(
         &mut self,
         buffers: &mut Buffers,
@@ -96,12 +96,12 @@ impl Maker {
             }
             let is_long = frame.bytes.len() > DATA_SIZE;
             let bytes: &mut [u8; DATA_SIZE] = if is_long {
-                // What lies in several buffers is made in the template.
+                // A packet that spans several buffers is made in the template.
                 frame.bytes.first_chunk_mut().expect("it is longer")
             } else {
                 let bytes: &mut [u8; DATA_SIZE] =
                     (&mut buffers.bytes_mut(packet)[HEADROOM..HEADROOM + DATA_SIZE]).try_into().expect("so many bytes");
-                // One line at once, without asking how many bytes there are.
+                // A whole cache line at once, regardless of the frame's length.
                 match frame.bytes.as_array::<64>() {
                     Some(line) => *bytes.first_chunk_mut::<64>().expect("it is longer") = *line,
                     None => bytes[..frame.bytes.len()].copy_from_slice(&frame.bytes),
@@ -121,7 +121,7 @@ impl Maker {
                     self.sums[outer][i] += u32::from(value);
                 }
             }
-            // From here on all of it is meant.
+            // From here on, work on the whole frame.
             let bytes: &mut [u8] = if is_long { &mut frame.bytes } else { bytes };
             match frame.tag {
                 TagPlace::Full(at) => {
@@ -143,7 +143,7 @@ impl Maker {
         }
     }
 
-    /// The values of fields for so many packets, and what they add to checksums.
+    /// Computes the values of fields for this many packets, and what they add to checksums.
     #[inline]
     fn vary(&mut self, n: usize) {
         for sums in &mut self.sums {
@@ -167,7 +167,7 @@ impl Maker {
 /// Buffers of the longest packet.
 pub const MAX_BUFFERS: usize = (MAX_SIZE as usize).div_ceil(DATA_SIZE);
 
-/// Has a packet of this buffer and some of `more`.
+/// Copies a packet into its first buffer and some buffers of `more`.
 #[inline(never)]
 fn spread(buffers: &mut Buffers, first: PacketIndex, bytes: &[u8], more: &mut Vec<PacketIndex>) {
     let mut parts = [first; MAX_BUFFERS];
@@ -178,7 +178,7 @@ fn spread(buffers: &mut Buffers, first: PacketIndex, bytes: &[u8], more: &mut Ve
     chain::write(buffers, &parts[..n], bytes);
 }
 
-/// Puts the stream's number where a small tag has it, and mends the header's checksum.
+/// Writes the stream's number into a small tag, and corrects the header's checksum.
 fn number_small(frame: &mut Frame, number: u16, program: &Program) {
     let TagPlace::Small { ip, is_v6, .. } = frame.tag else { return };
     let ip = usize::from(ip);
@@ -214,7 +214,7 @@ fn store(bytes: &mut [u8; DATA_SIZE], field: Field, value: u64) {
 /// Adds words to sums, 16 bits at a time.
 #[inline]
 fn add(sums: &mut [u32], values: &[u64], width: usize, odd: bool) {
-    // What starts at an odd place adds its sum with the bytes changed (RFC 1071, section 2(B)).
+    // A value at an odd offset adds its sum with the bytes swapped (RFC 1071, section 2(B)).
     if odd || width == 1 {
         for (sum, &value) in sums.iter_mut().zip(values) {
             let value = if width == 1 { value << 8 } else { value };

@@ -1,4 +1,4 @@
-//! Whether the load tester itself keeps up: what it leaves lying is no loss of the device.
+//! Whether the load tester itself keeps up: packets that it fails to receive are not lost by the device.
 
 use drivers::{Receive, ReceiveCounts};
 use graph::{Buffers, Vector};
@@ -8,20 +8,20 @@ use std::ops::Sub;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How a port was read.
+/// How a port was polled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Heard {
-    /// Times that packets were found.
+    /// Polls that found packets.
     pub rounds: u64,
-    /// Of these, when there were as many as a vector holds, or more.
+    /// How many of these found as many as a vector holds, or more.
     pub full_rounds: u64,
-    /// Packets that the system or a want of buffers kept from the load tester.
+    /// Packets that the load tester missed because of the system or a lack of buffers.
     pub missed_packets: u64,
 }
 
 impl Heard {
-    /// Nearly always as much was there as could be taken: the load tester is at its limit, or the device sends in
-    /// long bursts.
+    /// Nearly every poll found as many packets as it could take: the load tester is at its limit, or the device sends
+    /// in long bursts.
     pub fn is_full(self) -> bool {
         self.full_rounds * 10 > self.rounds * 9
     }
@@ -48,7 +48,7 @@ pub struct Ear {
 }
 
 impl Ear {
-    /// Of a port's queues together.
+    /// The sum over a port's queues.
     pub fn sum(ears: &[Arc<Ear>]) -> Heard {
         let sum = |of: fn(&Ear) -> &AtomicU64| ears.iter().map(|ear| of(ear).load(Ordering::Relaxed)).sum();
         Heard {
@@ -59,7 +59,7 @@ impl Ear {
     }
 }
 
-/// A receive queue, and who counts.
+/// A receive queue that counts its polls.
 pub struct Listener {
     inner: Box<dyn Receive>,
     ear: Arc<Ear>,
@@ -71,7 +71,7 @@ impl Listener {
     }
 }
 
-/// One writer: no need to lock the line.
+/// There is one writer, so no locked instruction is needed.
 #[inline(always)]
 fn add(to: &AtomicU64, n: u64) {
     to.store(to.load(Ordering::Relaxed) + n, Ordering::Relaxed);
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use graph::{Pool, Row};
 
-    /// Brings so many packets each time, and says that it missed some.
+    /// Brings a number of packets each time, and counts some as missed.
     struct Brings(Vec<(usize, ReceiveCounts)>);
 
     impl Receive for Brings {

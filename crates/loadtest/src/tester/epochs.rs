@@ -1,22 +1,22 @@
-//! Loss of a sample, told by the packets' own numbers.
+//! The loss of each sample, determined by the packets' own numbers.
 //!
-//! What was sent less what was received by some moment is not loss: packets are on their way, and those that arrive
-//! in one sample may have been sent in the one before. So at each sample the worker that sends notes the next
-//! sequence number of each of its streams' shares (a cut), before it sends that number. The worker that receives
-//! counts a packet for the epoch, from one cut to the next, that its number lies in. What is missing of an epoch at
-//! the end was lost, whenever the rest arrived.
+//! The difference between packets sent and received at some moment is not loss: packets are on their way, and those
+//! that arrive in one sample may have been sent in the sample before. So at each sample the sending worker notes the
+//! next sequence number of each of its streams' shares (a cut), before it sends that number. The receiving worker
+//! counts each packet for the epoch, from one cut to the next, that its number is in. Packets that are missing from an
+//! epoch at the end were lost, no matter when the others arrived.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 const CHUNK: usize = 1024;
 const CHUNKS: usize = 100;
-/// Cuts of a share at most; behind the last one begins an epoch without end.
+/// Most cuts of a share; the epoch behind the last one has no end.
 pub const MOST_CUTS: usize = CHUNK * CHUNKS;
 
-/// Where the epochs of a share end. One worker, which sends, appends; those that receive read it without waiting.
+/// Where the epochs of a share end. The sending worker appends; receiving workers read it without waiting.
 pub struct Cuts {
-    /// Made when they are needed: most runs have a few.
+    /// Allocated when they are needed: most runs have a few.
     chunks: [OnceLock<Box<[AtomicU64]>>; CHUNKS],
     count: AtomicUsize,
 }
@@ -28,7 +28,7 @@ impl Default for Cuts {
 }
 
 impl Cuts {
-    /// Ends an epoch ahead of this number, which has not been sent yet. Of one writer.
+    /// Ends an epoch before this number, which has not been sent yet. For the single writer.
     pub fn push(&self, next: u64) {
         let at = self.count.load(Ordering::Relaxed);
         if at == MOST_CUTS {
@@ -66,11 +66,11 @@ impl Cuts {
     }
 }
 
-/// Packets that arrived on one worker, counted by the epoch in which they were sent.
+/// Packets that one worker received, counted by the epoch in which they were sent.
 pub struct Arrivals {
     cuts: Arc<Cuts>,
     counts: Vec<u64>,
-    /// The epoch of the last packet, and its numbers.
+    /// The epoch of the last packet, and the range of its numbers.
     epoch: usize,
     from: u64,
     to: u64,
@@ -120,11 +120,11 @@ pub fn add(to: &mut Vec<u64>, other: &[u64]) {
     to.iter_mut().zip(other).for_each(|(to, other)| *to += other);
 }
 
-/// Packets of a stream that were lost of those sent by each cut. `sent`: packets sent by each cut. `received`:
-/// packets of each epoch that arrived. `lost`: of all, at the end.
+/// Packets of a stream, among those sent by each cut, that were lost. `sent`: packets sent by each cut. `received`:
+/// packets of each epoch that arrived. `lost`: the total at the end.
 ///
-/// They never fall, never grow by more than was sent, and never pass `lost`: copies that arrived on two workers, which
-/// neither can know for copies, do not make a sample lose a negative number of packets.
+/// The values never fall, never grow by more than was sent, and never exceed `lost`. Otherwise copies that arrived on
+/// two workers, which neither can recognise as copies, would give a sample a negative loss.
 pub fn lost_by(sent: &[u64], received: &[u64], lost: u64) -> Vec<u64> {
     let (mut arrived, mut known) = (0u64, 0u64);
     let by = |(epoch, sent): (usize, &u64)| {
@@ -148,7 +148,7 @@ mod tests {
         let cuts = Arc::new(Cuts::default());
         let mut arrivals = Arrivals::new(cuts.clone());
         arrivals.note(0, 10);
-        // Ends that are the same: nothing was sent between.
+        // Equal ends: nothing was sent between them.
         for end in [10, 10, 25] {
             cuts.push(end);
         }
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn copies_on_two_workers_do_not_give_loss_back() {
-        // 10 sent in each; of the second epoch five were lost and eight came twice.
+        // 10 are sent in each epoch; in the second, five are lost and eight arrive twice.
         assert_eq!(lost_by(&[10, 20, 30], &[8, 13, 10], 2), [2, 2, 2]);
         assert_eq!(lost_by(&[10, 20], &[], 20), [10, 20]);
         assert_eq!(lost_by(&[10, 20], &[10, 10], 0), [0, 0]);
@@ -175,16 +175,16 @@ mod tests {
     /// A step of a stream that is recorded.
     #[derive(Debug, Clone)]
     enum Step {
-        /// So many are made; the device refuses the last ones of them.
+        /// Makes this many packets; the device refuses the last ones.
         Send {
             packets: u8,
             refused: u8,
         },
-        /// Of those on their way the one at this place arrives, or is lost, or arrives and leaves a copy behind.
+        /// The packet at this place on the way arrives, or is lost, or arrives and leaves a copy on the way.
         Arrive(u8),
         Lose(u8),
         Copy(u8),
-        /// As many as there are arrive in order.
+        /// All packets on the way arrive in order.
         ArriveAll,
         Sample,
     }
@@ -201,7 +201,7 @@ mod tests {
         ]
     }
 
-    /// What was recorded: samples, and what each epoch lost by the record of every packet.
+    /// The recorded samples, and the loss of each epoch by a record of every packet.
     struct Recorded {
         samples: Vec<Sample>,
         lost_of_epochs: Vec<u64>,

@@ -1,4 +1,4 @@
-//! The load tester itself: a router with ports, that makes packets and accounts for what comes back.
+//! The load tester itself: a router with ports that makes packets and accounts for those that come back.
 
 use crate::device::quiver::pin;
 use crate::frame::Ends;
@@ -28,19 +28,18 @@ mod running;
 
 pub use running::{Counted, Cut, Finished, Order, Outcome, Running};
 
-/// Numbers of streams: as many as tags can say.
+/// Numbers of streams: as many as fit a tag.
 const NUMBERS: usize = 1 << 16;
-/// How long links and gateways are waited for.
+/// Timeout for links and gateways.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a worker may take to answer. Where others use its core it is not run for a while: that is no fault of its
-/// own.
+/// Timeout for a worker's answer. Long, because a worker does not run while other programs use its core.
 const ANSWER: Duration = Duration::from_secs(60);
-/// How often it is looked whether a worker that has not answered yet is still there.
+/// How often to check whether a worker that has not answered yet still exists.
 const ANSWER_LOOK: Duration = Duration::from_millis(100);
-/// How often control looks what is new.
+/// How often control checks for news.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Why there is no test.
+/// Why a test is not possible.
 #[derive(Debug, thiserror::Error)]
 pub enum TestError {
     #[error("{0}")]
@@ -59,10 +58,10 @@ pub enum TestError {
     Other(String),
 }
 
-/// What a load tester is made of.
+/// The settings of a load tester.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The core of each worker; none: wherever the system puts it.
+    /// The core of each worker; none: the system chooses.
     pub cores: Vec<Option<u32>>,
     /// Packet buffers.
     pub buffers: u32,
@@ -81,18 +80,18 @@ pub struct Port {
     /// Bits a second of its line.
     pub line: Option<f64>,
     gateway: Option<IpAddr>,
-    /// Its VLAN, and the interface that has its addresses: a sub-interface then.
+    /// Its VLAN, and the interface that has its addresses: a sub-interface if there is a VLAN.
     vlan: Option<u16>,
     addressed: InterfaceIndex,
     pub source: MacAddress,
     destination: Option<MacAddress>,
-    /// It brings packets.
+    /// It receives packets.
     is_heard: bool,
-    /// Workers that can send by it without another's help.
+    /// Workers that can send by it directly.
     workers: Vec<usize>,
-    /// How much it took of what each worker gave it.
+    /// How much the device refused of each worker's packets.
     taken: Arc<Vec<Arc<Taken>>>,
-    /// How its queues are read, and how they had been when the run began.
+    /// How its queues are polled, and those counts at the start of the run.
     ears: Vec<Arc<Ear>>,
     heard_before: Heard,
 }
@@ -111,13 +110,13 @@ pub struct Tester {
     next_number: u16,
     running: Vec<Running>,
     parts: Vec<Part>,
-    /// Epochs that have ended since the first of them began to send.
+    /// Epochs that have ended since the first stream began to send.
     epoch: usize,
     began: u64,
 }
 
 impl Tester {
-    /// One without ports.
+    /// A load tester without ports.
     ///
     /// # Errors
     /// When the system refuses memory or threads.
@@ -166,7 +165,7 @@ impl Tester {
     /// Opens a port.
     ///
     /// # Errors
-    /// When the system refuses, or the router.
+    /// When the system or the router refuses.
     pub fn add_port(&mut self, spec: &PortSpec) -> Result<usize, TestError> {
         let number = self.ports.len();
         let device = self.router.open(&port_name(number), &spec.creation).map_err(|source| TestError::Open {
@@ -193,7 +192,7 @@ impl Tester {
         Ok(number)
     }
 
-    /// Has a port's own packets go in a VLAN: a sub-interface in the port's table, whose name it gives.
+    /// Puts a port's own packets into a VLAN: makes a sub-interface in the port's table, and returns its name.
     fn add_vlan(&mut self, number: usize, vlan: u16) -> Result<String, TestError> {
         let (parent, table) = (port_name(number), number + 1);
         let name = format!("{parent}.{vlan}");
@@ -210,10 +209,10 @@ impl Tester {
         Ok(name)
     }
 
-    /// Makes a port of a device.
+    /// Makes a port from a device.
     ///
     /// # Errors
-    /// When the router has no place for it.
+    /// When the router refuses it.
     pub fn add_device(&mut self, text: &str, mut device: Device) -> Result<usize, TestError> {
         let (number, workers) = (self.ports.len(), self.router.graph.workers());
         let name = port_name(number);
@@ -234,7 +233,7 @@ impl Tester {
         let owner = known.transmit_queues.owner.unwrap_or(0);
         let source = known.mac;
         let users = if is_for_all { (0..workers).collect() } else { vec![owner] };
-        // Nothing is routed from port to port.
+        // Each port has a table of its own, so nothing is routed between ports.
         let table = number + 1;
         for line in [
             format!("ip table add {table}"),
@@ -275,7 +274,7 @@ impl Tester {
         Ok(number)
     }
 
-    /// What its own router answers to a command.
+    /// The reply of the load tester's own router to a command.
     ///
     /// # Errors
     /// When it refuses.
@@ -292,13 +291,13 @@ impl Tester {
     ) -> Answers<T> {
         let (sender, answers) = sync_channel(1);
         self.router.graph.call_one(worker, move |core| {
-            // Who asked may have given up.
+            // The caller may have given up.
             let _ = sender.send(question(core));
         });
         answers
     }
 
-    /// What it answers; it may be late.
+    /// Waits for the answer of a worker, which may be late.
     fn answer<T>(&self, worker: usize, answers: &Answers<T>) -> Result<T, TestError> {
         let begun = Instant::now();
         loop {
@@ -324,17 +323,18 @@ impl Tester {
         &self.ports
     }
 
-    /// Sets what nobody knows of a port: the speed of its line, who its packets go to.
+    /// Access to a port, to set what is unknown: the speed of its line, the destination of its packets.
     pub fn port_mut(&mut self, number: usize) -> &mut Port {
         &mut self.ports[number]
     }
 
-    /// Where what a port sends is to come: ports go in pairs, and one alone hears itself.
+    /// The port that receives what a port sends: ports form pairs, and a port without a partner receives its own
+    /// packets.
     pub fn peer(&self, number: usize) -> usize {
         if number ^ 1 < self.ports.len() { number ^ 1 } else { number }
     }
 
-    /// Lets control do what is due until then; `others` is called now and then.
+    /// Does control's work that is due until then; calls `others` now and then.
     pub fn wait(&mut self, until: Instant, others: &mut dyn FnMut()) {
         loop {
             self.tick();
@@ -343,7 +343,7 @@ impl Tester {
             if left.is_zero() {
                 return;
             }
-            // The worker on this core is preempted while control looks.
+            // Control preempts the worker on this core while it works.
             std::thread::sleep(left.min(4 * LOOK));
         }
     }
@@ -359,7 +359,7 @@ impl Tester {
     /// Waits until all links are up and all gateways have answered.
     ///
     /// # Errors
-    /// Which is not, and what may be the reason.
+    /// Which is not, and a possible reason.
     pub fn await_ready(&mut self, others: &mut dyn FnMut()) -> Result<(), TestError> {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -373,7 +373,7 @@ impl Tester {
         }
     }
 
-    /// A port that is not ready, and why.
+    /// A port that is not ready, and the reason.
     fn unready(&mut self) -> Option<(usize, String)> {
         for number in 0..self.ports.len() {
             if !self.is_link_up(number) {
@@ -415,12 +415,12 @@ impl Tester {
 
     fn ends(&self, number: usize) -> Ends {
         let peer = &self.ports[self.peer(number)];
-        // Where nobody is asked, the wire leads to the other port.
+        // Without a gateway, the wire leads to the other port.
         let destination = self.ports[number].destination.unwrap_or(peer.source);
         Ends { source: self.ports[number].source, destination, vlan: self.ports[number].vlan }
     }
 
-    /// The router that it is made of, to look into.
+    /// The underlying router.
     pub fn router(&mut self) -> &mut Router {
         &mut self.router
     }

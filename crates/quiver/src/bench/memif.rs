@@ -1,8 +1,8 @@
-//! What a packet costs that comes by shared memory and leaves by it: another core makes packets and counts what comes
-//! back ([`drivers::memif::generator`]), and this program's router, or another program, is between.
+//! What a packet costs that is received and sent by shared memory. Another core makes packets and counts those that
+//! come back ([`drivers::memif::generator`]); this program's router, or another program, is in between.
 //!
-//! Memory that changes cores is what costs, and how much depends on where a virtual machine's cores happen to be: so
-//! each window says how long a cache line took from one core to the other just before.
+//! The cost is that of memory that moves between cores, and depends on where a virtual machine's cores happen to be. So
+//! each window reports how long a cache line took from one core to the other just before.
 
 use super::scenario::Scenario;
 use super::{NEXT_HOP, Spread};
@@ -24,7 +24,7 @@ use tables::synthetic::Random;
 use wire::{MacAddress, Prefix4};
 
 pub const NAME: &str = "memif";
-/// What the router in between does: hands on what came, or routes it.
+/// What the router in between does: passes packets on unchanged, or routes them.
 const SCENARIOS: [&str; 3] = ["dumb", "ip4-1", "ip4-1m"];
 /// Sizes of frames around the ends of cache lines, without frame check sequence; 60, 61, 120, 124 and 125 are 64, 65,
 /// 124, 128 and 129 with one.
@@ -37,27 +37,28 @@ const OFFERED: f64 = 20e6;
 const LOG2_RING: u8 = 10;
 const BUFFER: u32 = 2048;
 const WINDOW: Duration = Duration::from_millis(200);
-/// Before the first window, and until what is under way has come.
+/// Time before the first window, and time for packets on their way to arrive.
 const WARM_UP: Duration = Duration::from_millis(100);
 const DRAIN: Duration = Duration::from_millis(20);
-/// The address that packets for another program have: a router has to be told that it is its own.
+/// Destination address of packets for another program: a router must be configured to have it.
 const STATION: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
-/// Who is to connect has this long.
+/// Timeout for the other side to connect.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Rounds of the router between two looks whether it is to end.
+/// Rounds of the router between two checks whether it must end.
 const ROUNDS: usize = 64;
 /// The cores of the generator and of what is measured.
 const GENERATOR: u32 = 1;
 const MEASURED: u32 = 0;
 
-/// What is to be measured.
+/// What to measure.
 pub struct Plan {
-    /// Bytes of a frame; none: many sizes, and for each as many packets as go.
+    /// Bytes of a frame; none: many sizes, each at the maximum rate.
     pub size: Option<u16>,
     pub repeat: u16,
-    /// Packets a second, if not both the usual number and the maximum rate.
+    /// Packets a second; none: both the usual rate and the maximum rate.
     pub rate: Option<f64>,
-    /// Where another program listens, as master: `DIR/in.sock` and `DIR/out.sock`. What the program is called.
+    /// The directory where another program listens, as master: `DIR/in.sock` and `DIR/out.sock`; and the program's
+    /// name.
     pub device: Option<(String, String)>,
 }
 
@@ -67,17 +68,17 @@ pub struct Outcome {
     pub size: u16,
     /// Packets a second; none: the maximum rate.
     pub offered_mpps: Option<f64>,
-    /// What came back.
+    /// Packets a second that came back.
     pub mpps: Spread,
-    /// Of one core, all that it takes per packet: with as many packets as go its whole time, else that of rounds with
-    /// packets. None: another program's, under a rate.
+    /// Clocks of the router's core per packet: at the maximum rate its whole time, else that of rounds with packets.
+    /// None: for another program below the maximum rate.
     pub clocks_per_packet: Option<Spread>,
-    /// Packets that a round of ours found.
+    /// Mean packets in a round of our router.
     pub vector: Option<f64>,
-    /// Of packets sent, how many did not come back.
+    /// Share of the packets sent that did not come back.
     pub lost: f64,
-    /// Of the times that the generator had something to send, how often there was room for all: near 1 with as many
-    /// as go, what is measured is the faster one.
+    /// When the generator had packets to send, how often there was room for all of them. At the maximum rate, a value
+    /// near 1 means that the router is faster than the generator.
     pub ready: f64,
     /// Clocks that a cache line takes from one core to the other, before each window.
     pub line_clocks: Spread,
@@ -86,7 +87,7 @@ pub struct Outcome {
 /// Measures each scenario, or another program.
 ///
 /// # Errors
-/// When there are not two cores, the router cannot be made, or nobody connects.
+/// When there are not two cores, the router cannot be made, or no peer connects.
 pub fn measure(plan: &Plan) -> Result<Vec<Outcome>, String> {
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         return Err("memif: a second core has to make packets, and there is one".into());
@@ -114,7 +115,7 @@ pub fn measure(plan: &Plan) -> Result<Vec<Outcome>, String> {
             for scenario in scenarios {
                 let (mut device, inward, outward) = Device::new(scenario).map_err(|error| error.to_string())?;
                 let mut bench = Bench::new(&inward, &outward)?;
-                // Routes lead there once control has seen that the links are up.
+                // Routes resolve once control has seen that the links are up.
                 device.router.check_links();
                 bench.routes = Scenario::of(scenario).routes() as u32;
                 for (size, rate) in cases() {
@@ -127,7 +128,7 @@ pub fn measure(plan: &Plan) -> Result<Vec<Outcome>, String> {
     Ok(outcomes)
 }
 
-/// UDP from 100.64.1.2: to the first route, or to where DPDK's l3fwd sends out of its second port.
+/// UDP from 100.64.1.2: to the first route, or to the network that DPDK's l3fwd sends by its second port.
 fn frame(size: u16, station: MacAddress, scenario: &str) -> Vec<u8> {
     let to = if scenario == "l3fwd" { [198, 18, 1, 1] } else { [16, 0, 0, 1] };
     let mut frame = [&station.0[..], &[2, 0, 0, 0, 0, 0xaa], &[8, 0]].concat();
@@ -145,11 +146,11 @@ fn frame(size: u16, station: MacAddress, scenario: &str) -> Vec<u8> {
     frame
 }
 
-/// What the thread of the router tells.
+/// What the router's thread shares with the measuring thread.
 #[derive(Default)]
 struct Shared {
     end: AtomicBool,
-    /// Clocks of rounds with packets, those rounds, and packets, ever.
+    /// Clocks of rounds with packets, those rounds, and their packets, since the start.
     busy: AtomicU64,
     rounds: AtomicU64,
     packets: AtomicU64,
@@ -170,7 +171,7 @@ struct Device {
 }
 
 impl Device {
-    /// The router, and the sockets by which it receives and sends.
+    /// Makes the router; returns it with the sockets by which it receives and sends.
     fn new(scenario: &str) -> Result<(Device, String, String), router::Error> {
         let mut router = Router::new(RouterOptions { workers: 1, ..RouterOptions::default() })?;
         let worker = router.graph.worker(0).expect("there is one");
@@ -241,7 +242,7 @@ fn options(id: u32, socket: &str) -> MemifOptions {
     }
 }
 
-/// Runs a worker until it is told to end.
+/// Runs a worker until it is stopped.
 fn drive(mut worker: Worker, shared: &Shared) {
     pin("what is measured", Some(MEASURED));
     let (mut busy, mut rounds, mut packets) = (0, 0, 0);
@@ -268,17 +269,17 @@ struct Bench {
     into: Generator,
     back: Generator,
     frame: Vec<u8>,
-    /// Packets go to so many /24 side by side, by chance.
+    /// Packets go to this many adjacent /24s, in random order.
     routes: u32,
     random: Random,
 }
 
-/// What went and came so far.
+/// Counts of packets sent and received so far.
 #[derive(Clone, Copy, Default)]
 struct Counts {
     sent: u64,
     came: u64,
-    /// How often something was to be sent, and there was room for it.
+    /// How often there was something to send, and there was room for it.
     tries: u64,
     ready: u64,
 }
@@ -289,7 +290,7 @@ impl Bench {
         let make = |id, socket: &str| Generator::new(&keeper, options(id, socket)).map_err(|error| error.to_string());
         let (mut into, mut back) = (make(0, inward)?, make(1, outward)?);
         let end = Instant::now() + PATIENCE;
-        // Each is asked for news, whatever the other's are.
+        // Poll both connections, even if the first is not connected yet.
         while !(into.is_connected() & back.is_connected()) {
             if Instant::now() > end {
                 return Err(format!("memif: nobody listens at {inward} and {outward}, as master, ids 0 and 1"));
@@ -299,7 +300,7 @@ impl Bench {
         Ok(Bench { _keeper: keeper, into, back, frame: Vec::new(), routes: 1, random: Random::new(1) })
     }
 
-    /// Another program may have to see that its links are up before it sends by them.
+    /// Waits until packets come back: another program may have to see that its links are up before it sends.
     fn await_way(&mut self) -> Result<(), String> {
         let end = Instant::now() + PATIENCE;
         while self.pass(Some(1e5), DRAIN).0.came == 0 {
@@ -355,7 +356,7 @@ impl Bench {
         Window { counts, mpps, clocks, vector: taken.map_or(0.0, |(_, vector)| vector), line: 0.0 }
     }
 
-    /// Sends and receives for a while; what went and came, in how many ticks.
+    /// Sends and receives for a while; returns the counts, and the ticks that it took.
     fn pass(&mut self, rate: Option<f64>, length: Duration) -> (Counts, u64) {
         let mut counts = Counts::default();
         let (start, length) = (time::ticks(), time::to_ticks(length));
@@ -385,7 +386,7 @@ impl Bench {
         }
     }
 
-    /// Waits until nothing comes any more; what came.
+    /// Waits until no more packets arrive; returns how many did.
     fn drain(&mut self) -> u64 {
         let (mut came, mut last) = (0, Instant::now());
         while last.elapsed() < DRAIN {
@@ -406,7 +407,7 @@ struct Window {
     line: f64,
 }
 
-/// Sends a packet to the /24 of that number, and keeps its checksum right (RFC 1624, equation 3).
+/// Sets the destination to the /24 of this number, and keeps the checksum right (RFC 1624, equation 3).
 #[inline(always)]
 fn readdress(line: &mut [u8; HEAD], route: u32) {
     const CHECKSUM: usize = 14 + 10;

@@ -1,12 +1,12 @@
-//! How long rounds take: all of them as a histogram, and the longest without the time in which the thread did not run.
+//! How long rounds take: a histogram of all, and the longest without the time in which the thread did not run.
 
 use graph::time;
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::time::Duration;
 
-/// So often the thread's own clock is read: often enough that at most one long round lies between two readings,
-/// and so rarely that it costs a hundredth of the time.
+/// How often the thread's own clock is read: often enough that at most one long round lies between two readings, and
+/// rarely enough to cost only a hundredth of the time.
 const INTERVAL: Duration = Duration::from_micros(100);
 
 #[derive(Serialize)]
@@ -15,16 +15,17 @@ pub struct Percentiles {
     pub p99: f64,
     pub p9999: f64,
     pub max: f64,
-    /// How many took more than a millisecond.
+    /// How many rounds took more than a millisecond.
     pub over_1ms: u64,
-    /// The longest and how many took more than a millisecond by the thread's own clock: other threads of this
-    /// machine, and the machines beside it as far as the host tells, do not count, its interrupts and page faults do.
+    /// The longest round, and how many took more than a millisecond, by the thread's own clock. It leaves out other
+    /// threads of this machine and, as far as the host reports it, other machines on the same host; it includes
+    /// interrupts and page faults.
     pub own_max: f64,
     pub own_over_1ms: u64,
     pub rounds: u64,
 }
 
-/// How often something took so long: steps of 1/16 of a power of two, in clocks.
+/// How often something took a given time: steps of 1/16 of a power of two, in clocks.
 struct Histogram {
     counts: Vec<u64>,
     max: u64,
@@ -54,7 +55,7 @@ impl Histogram {
         self.counts.iter().sum()
     }
 
-    /// In clocks, to a sixteenth.
+    /// The time below which this part lies, in clocks, to a sixteenth.
     fn at(&self, part: f64) -> f64 {
         let mut left = (self.rounds() as f64 * part) as u64;
         let found = self.counts.iter().position(|count| {
@@ -74,7 +75,7 @@ pub struct Rounds {
     own_over_1ms: u64,
     millisecond: u64,
     interval: u64,
-    /// At the last reading of the thread's clock: the time stamp counter, and that clock as clocks of it.
+    /// At the last reading of the thread's clock: the time stamp counter, and the thread's clock in units of it.
     since: (u64, u64),
     longest: u64,
 }
@@ -86,7 +87,7 @@ fn own_ticks() -> u64 {
 }
 
 impl Rounds {
-    /// From now on, on this thread.
+    /// Starts now, on this thread.
     pub fn new() -> Rounds {
         let millisecond = time::to_ticks(Duration::from_millis(1));
         Rounds {
@@ -100,7 +101,7 @@ impl Rounds {
         }
     }
 
-    /// A round lasted from `begin` to now.
+    /// Notes a round that lasted from `begin` to now.
     #[inline]
     pub fn add(&mut self, begin: u64) {
         let now = time::ticks();
@@ -112,7 +113,7 @@ impl Rounds {
         }
     }
 
-    /// What was not the thread's since the last reading, its longest round has waited for.
+    /// Subtracts the time that the thread did not run since the last reading from its longest round.
     #[cold]
     fn settle(&mut self) {
         let now = (time::ticks(), own_ticks());
@@ -129,7 +130,7 @@ impl Rounds {
         self.own_over_1ms += other.own_over_1ms;
     }
 
-    /// In microseconds.
+    /// As microseconds.
     pub fn percentiles(&self) -> Percentiles {
         let us = |clocks: f64| clocks / time::ticks_per_second() * 1e6;
         Percentiles {

@@ -41,7 +41,7 @@ pub struct Options {
 #[derive(Clone)]
 struct Devices(Vec<DeviceSpec>);
 
-/// A list, in which commas may belong to a device, too: `quiver,reference:lose=10,delay=1ms,kernel`.
+/// A list in which a device's own options may have commas: `quiver,reference:lose=10,delay=1ms,kernel`.
 fn devices(text: &str) -> Result<Devices, String> {
     let mut list: Vec<String> = Vec::new();
     for part in text.split(',') {
@@ -54,7 +54,7 @@ fn devices(text: &str) -> Result<Devices, String> {
 }
 
 impl Options {
-    /// What is tested: who gives ports, and no device, means what is behind them.
+    /// The devices to test: with ports and no device named, the one behind the ports.
     fn devices(&self) -> Result<Vec<DeviceSpec>, String> {
         let devices = match &self.dut {
             Some(Devices(devices)) => devices.clone(),
@@ -68,10 +68,10 @@ impl Options {
     }
 }
 
-/// Does it.
+/// Runs the command.
 ///
 /// # Errors
-/// What failed, in words.
+/// What failed, as text.
 pub fn run(options: &Options) -> Result<(), String> {
     let seconds = if options.quick { QUICK } else { options.duration };
     let devices = options.devices()?;
@@ -85,13 +85,13 @@ pub fn run(options: &Options) -> Result<(), String> {
     for (number, device) in devices.iter().enumerate() {
         let mut setup = options.setup.clone();
         if !device.is_outside() {
-            // Those of the list that bring their own.
+            // This device brings its own ports.
             setup.drop_ports();
         }
         setup.assume_line(device, &mut session.notes);
         let plan =
             setup.plan(device.clone(), first.clone(), super::setup::Direction::Uni, Rate::Percent(100.0), seconds)?;
-        // A quick one has samples, too.
+        // Even a quick test has several samples.
         let plan = Plan { interval: plan.interval.min(plan.duration / 4), ..plan };
         let mut progress = Progress::default();
         let length = 2.0 * TESTS.len() as f64 * (seconds + setup.drain);

@@ -1,4 +1,4 @@
-//! `quiver loadtest`: makes packets, receives them, and accounts for each. Needs no router that runs.
+//! `quiver loadtest`: makes packets, receives them, and accounts for each. It needs no running router.
 
 mod console;
 mod matrix;
@@ -34,9 +34,9 @@ pub struct Options {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Send a profile for a while, and say what came of it.
+    /// Send a profile for a while, and print the results.
     Run(Box<RunOptions>),
-    /// Steer a test by hand, port by port, and see how it goes (in the manner of T-Rex's console).
+    /// Steer a test by hand, port by port, and watch it (like T-Rex's console).
     Console(Box<console::Options>),
     /// Raise the rate to a share of the line's, and see where loss begins (T-Rex's method 2).
     Ramp(Box<ramp::Options>),
@@ -50,9 +50,9 @@ enum Action {
     Sweep(Box<sweep::Options>),
     /// Large and small packets, in one direction and in both, through one device or several: a table, and a page.
     Matrix(Box<matrix::Options>),
-    /// Draw what was kept as one page.
+    /// Draw saved results as one page.
     Report(report::Options),
-    /// Reckon what a line carries, or a slot for a card.
+    /// Calculate what a line carries, or a slot for a card.
     Linerate(LinerateOptions),
     /// List the built-in profiles, or print one.
     Profiles { name: Option<String> },
@@ -65,7 +65,7 @@ struct RunOptions {
     /// What is sent: a built-in profile, or a file.
     #[arg(short, long, default_value = "bench", value_name = "NAME|FILE")]
     profile: String,
-    /// How much each port sends: 1kpps, 10Mpps, 1gbps, 1gbpsl1, 100%, max, or so many times the profile.
+    /// How much each port sends: 1kpps, 10Mpps, 1gbps, 1gbpsl1, 100%, max, or a multiple of the profile.
     #[arg(short = 'm', long = "rate", default_value = "1", value_name = "RATE")]
     rate: Rate,
     /// Seconds.
@@ -73,10 +73,10 @@ struct RunOptions {
     duration: f64,
     #[arg(long, value_enum, default_value = "uni")]
     direction: Direction,
-    /// Each port ends after so many packets.
+    /// Each port ends after this many packets.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     packets: Option<u64>,
-    /// Account for nothing, to see what accounting costs.
+    /// Do not account for packets, to see what accounting costs.
     #[arg(long)]
     no_accounting: bool,
     /// Write all figures as JSON to a file, or to standard output (-).
@@ -98,8 +98,7 @@ struct LinerateOptions {
     /// Bytes of a frame with its frame check sequence, as RFC 2544 counts them; 64 are the least.
     #[arg(long, default_value_t = 64, value_name = "BYTES", value_parser = frame_size)]
     size: u32,
-    /// In place of '--size': bytes without frame check sequence, as T-Rex and captures count them: 60 are a frame of
-    /// 64.
+    /// Instead of '--size': bytes without frame check sequence, as T-Rex and captures count them: 60 are a frame of 64.
     #[arg(long, conflicts_with = "size", value_name = "BYTES",
         value_parser = clap::value_parser!(u32).range(60..=65_531))]
     buffer_size: Option<u32>,
@@ -109,19 +108,19 @@ struct LinerateOptions {
     /// A slot for a card: generation and lanes (3x4), or GT/s and lanes (8gtx4).
     #[arg(long, value_name = "SLOT", value_parser = Slot::parse)]
     pcie: Option<Slot>,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// How it ended.
+/// How the command ended.
 pub enum Ended {
     Whole,
-    /// By a signal of this number: what was measured by then is told.
+    /// By a signal with this number; the results so far are printed.
     Interrupted(u8),
 }
 
-/// A size with frame check sequence.
+/// A size with its frame check sequence.
 fn frame_size(text: &str) -> Result<u32, String> {
     let size: u32 = text.parse().map_err(|_| "bytes of a frame, 64 to 65535")?;
     match size {
@@ -134,13 +133,13 @@ fn frame_size(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Does it.
+/// Runs the command.
 ///
 /// # Errors
-/// What failed, in words.
+/// What failed, as text.
 pub fn run(options: &Options) -> Result<Ended, String> {
     act(options)?;
-    // Who sits at a console ends it so.
+    // An operator at a console ends it with a signal: that is no interruption.
     let is_console = matches!(options.action, Action::Console(_));
     Ok(setup::signal().filter(|_| !is_console).map_or(Ended::Whole, Ended::Interrupted))
 }
@@ -189,7 +188,7 @@ fn act(options: &Options) -> Result<(), String> {
     }
 }
 
-/// Sizes of frames, each with its three names; of many the first and the last.
+/// Sizes of frames, each in its three forms; of many, only the first and the last.
 fn told(sizes: &[u16]) -> String {
     const MOST: usize = 16;
     let size = |size: &u16| FrameSize((*size).into()).to_string();
@@ -226,7 +225,7 @@ fn linerate(options: &LinerateOptions) -> Result<(), String> {
     super::say((text + "\n").as_bytes())
 }
 
-/// Shows how it goes, until it is over or somebody wants it to end.
+/// Shows the progress until the test is over or interrupted.
 struct Watcher {
     interrupted: Arc<AtomicBool>,
     progress: Progress,

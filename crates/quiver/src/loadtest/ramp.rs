@@ -1,5 +1,5 @@
-//! `quiver loadtest ramp`, and `trex-loadtest`: the same under the name and with the flags of the script that made the
-//! method known.
+//! `quiver loadtest ramp`, and `trex-loadtest`: the same command under the name, and with the flags, of the script that
+//! made the method known.
 
 use super::setup::{Common, Direction, Progress, interruption, profile, seconds, session};
 use clap::Args;
@@ -14,12 +14,12 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-/// Where T-Rex has its ports.
+/// Where T-Rex configures its ports.
 const TREX_CONFIG: &str = "/etc/trex_cfg.yaml";
 
 #[derive(Args)]
 pub struct Options {
-    /// T-Rex's server. There is none: packets are sent from here.
+    /// T-Rex's server. It is ignored: this program sends the packets.
     #[arg(short, long, default_value = "127.0.0.1", value_name = "SERVER")]
     server: String,
     /// What is sent: a built-in profile, a file, or a name of T-Rex's (imix.py).
@@ -71,13 +71,13 @@ fn percent(text: &str) -> Result<f64, String> {
     percent.filter(|percent| (0.001..=10_000.0).contains(percent)).ok_or_else(|| "percent of the line's rate".into())
 }
 
-/// Whether we were called by the script's name.
+/// Whether the program was called by the script's name.
 pub fn is_our_name() -> bool {
     let called = std::env::args_os().next().unwrap_or_default();
     Path::new(&called).file_name().is_some_and(|name| name == "trex-loadtest" || name == "trex-loadtest.py")
 }
 
-/// Arguments with the script's flags of two letters, which are no flags elsewhere, spelled out.
+/// Replaces the script's flags of two letters, which other programs do not have, by their long forms.
 pub fn spelled(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.collect();
     if is_our_name() {
@@ -104,10 +104,10 @@ pub fn spelled(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     arguments
 }
 
-/// Does it.
+/// Runs the command.
 ///
 /// # Errors
-/// What failed, in words.
+/// What failed, as text.
 pub fn run(options: &Options) -> Result<(), String> {
     if !["127.0.0.1", "::1", "localhost"].contains(&options.server.as_str()) {
         return Err(format!(
@@ -178,7 +178,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         match options.output.as_str() {
             "-" => super::super::say(&[json, b"\n".to_vec()].concat())?,
             file => {
-                // A file for each: that is what readers expect.
+                // One file for each ramp: that is what readers expect.
                 let file = if number == 0 { file.to_string() } else { numbered(file, &ramp.label) };
                 options.common.kept.overwrite.write(&file, json)?;
             }
@@ -190,7 +190,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
 }
 
-/// What tells a ramp from others of the same device.
+/// Distinguishes a ramp from others of the same device.
 fn label(queues: Option<u16>) -> String {
     match queues {
         Some(1) => "1 rx queue".to_string(),
@@ -207,7 +207,7 @@ fn numbered(file: &str, label: &str) -> String {
     path.with_file_name(format!("{stem}-{}{extension}", label.replace(' ', "-"))).to_string_lossy().into_owned()
 }
 
-/// What came of it, for who reads along.
+/// A summary of the results for the operator.
 fn summary(ramp: &Ramp, first: Option<&Ramp>) -> String {
     let trial = &ramp.total;
     let label = if ramp.label.is_empty() { String::new() } else { format!(", {}", ramp.label) };

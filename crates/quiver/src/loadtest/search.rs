@@ -11,10 +11,10 @@ use std::time::Duration;
 
 #[derive(Args)]
 pub struct Options {
-    /// What is sent.
+    /// What to send.
     #[arg(short, long, default_value = "bench-var2-64b", value_name = "NAME|FILE")]
     profile: String,
-    /// Throughput as RFC 2544 has it, too: one trial of so many seconds without loss.
+    /// Also RFC 2544's throughput: one trial of this many seconds without loss.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, num_args = 0..=1, default_missing_value = "60")]
     rfc2544: Option<f64>,
     /// Seconds of a trial (MLRsearch's final trial duration).
@@ -26,7 +26,7 @@ pub struct Options {
     /// Percent of this time that may be bad.
     #[arg(long, default_value_t = 50.0, value_name = "PERCENT", value_parser = share)]
     exceed: f64,
-    /// How near the bounds are to be, in percent.
+    /// How close the bounds must be, in percent.
     #[arg(long, default_value_t = 0.5, value_name = "PERCENT", value_parser = share)]
     width: f64,
     /// Loss that PDR allows, in percent.
@@ -35,21 +35,21 @@ pub struct Options {
     /// Percent of what is due that the load tester may leave out; more counts as lost (RFC 9971: all of it).
     #[arg(long, default_value_t = 1.0, value_name = "PERCENT", value_parser = unsent)]
     unsent: f64,
-    /// What comes of as much as the line carries, ten times.
+    /// The maximum receive rate: what is received when the line is full, ten times.
     #[arg(long)]
     mrr: bool,
-    /// Delay at 0, 10, 50, 90 and 100 % of what goes without loss.
+    /// Delay at 0, 10, 50, 90 and 100 % of the throughput without loss.
     #[arg(long)]
     latency: bool,
-    /// Loss from the line's rate down by tenths.
+    /// Loss at rates from the line's rate down in steps of a tenth.
     #[arg(long)]
     loss_rate: bool,
-    /// The longest burst at the line's rate that comes through whole (back-to-back frames, RFC 9004): so many times,
-    /// and their mean.
+    /// The longest burst at the line's rate that is forwarded without loss (back-to-back frames, RFC 9004): the mean of
+    /// this many searches.
     #[arg(long, value_name = "TIMES", num_args = 0..=1, default_missing_value = "50",
         value_parser = clap::value_parser!(u16).range(1..=1000))]
     back_to_back: Option<u16>,
-    /// How long packets are lost after an overload of so many seconds (system recovery, RFC 2544).
+    /// How long packets are lost after an overload of this many seconds (system recovery, RFC 2544).
     #[arg(long, value_name = "SECONDS", value_parser = seconds, num_args = 0..=1, default_missing_value = "60")]
     recovery: Option<f64>,
     #[arg(long, value_enum, default_value = "bi")]
@@ -67,10 +67,10 @@ fn unsent(text: &str) -> Result<f64, String> {
     if text.trim_end_matches('%').parse() == Ok(0.0) { Ok(0.0) } else { share(text) }
 }
 
-/// Does it.
+/// Runs the command.
 ///
 /// # Errors
-/// What failed, in words.
+/// What failed, as text.
 pub fn run(options: &Options) -> Result<(), String> {
     options.common.kept.check()?;
     let (mut session, mut setup, device) = (session(), options.common.setup.clone(), options.common.target.device());
@@ -100,7 +100,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         bursts: options.back_to_back.unwrap_or(0).into(),
         recovery: options.recovery.map(Duration::from_secs_f64),
     };
-    // How many trials there will be nobody knows.
+    // The number of trials is not known in advance.
     let found = watched(None, |watch| search::run(&plan, &wanted, watch))?;
     super::super::say(found.to_string().as_bytes())?;
     for note in &session.notes {

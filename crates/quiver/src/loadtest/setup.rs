@@ -1,4 +1,4 @@
-//! What every test is given: a device or ports, cores, and how it goes while it runs.
+//! What every test is given: a device or ports, cores, and how its progress is shown.
 
 use super::output::Overwrite;
 use clap::{Args, ValueEnum};
@@ -30,10 +30,9 @@ pub enum Direction {
 
 #[derive(Args, Clone)]
 pub struct Target {
-    /// What is tested: quiver[:card=1mpps,line=1mpps,work=1000] (this program's router, and what is to be wrong with
-    /// it), kernel (Linux in a namespace), testpmd, null,
-    /// reference[:lose=1000,above=1mpps,delay=1ms,duplicate=N,reorder=N,...], or behind ports exec:COMMAND and
-    /// outside: whatever is there, which is meant when ports are given and no device.
+    /// What is tested: quiver[:card=1mpps,line=1mpps,work=1000] (this program's router, with injected faults), kernel
+    /// (Linux in a namespace), testpmd, null, reference[:lose=1000,above=1mpps,delay=1ms,duplicate=N,reorder=N,...], or
+    /// behind ports exec:COMMAND and outside (the device that is there; the default when ports are given).
     #[arg(long, value_name = "DEVICE")]
     pub dut: Option<DeviceSpec>,
 }
@@ -46,8 +45,8 @@ impl Target {
 
 #[derive(Args, Clone)]
 pub struct SetUp {
-    /// A port: null, tap:NAME, af_packet:INTERFACE, af_xdp:INTERFACE or memif:SOCKET, and behind commas ip=, gw=,
-    /// src=, dst=, speed=, queues=. Give it once for each port.
+    /// A port: null, tap:NAME, af_packet:INTERFACE, af_xdp:INTERFACE or memif:SOCKET, then, separated by commas, ip=,
+    /// gw=, src=, dst=, speed=, queues=. Give it once for each port.
     #[arg(long, value_name = "PORT")]
     pub port: Vec<PortSpec>,
     /// Ports of a T-Rex configuration.
@@ -56,24 +55,24 @@ pub struct SetUp {
     /// The line's speed, when the device does not know it: 10g, 2.5g, 100m.
     #[arg(long, value_name = "SPEED", value_parser = rate::speed)]
     pub speed: Option<f64>,
-    /// Cores of the load tester's workers, each a worker: 0, or 2,3.
+    /// Cores of the load tester's workers, one worker for each: 0, or 2,3.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub cores: Option<Vec<u32>>,
-    /// Cores of the router under test, each a worker.
+    /// Cores of the router under test, one worker for each.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub dut_cores: Option<Vec<u32>>,
     /// Seconds between samples.
     #[arg(long, default_value_t = 1.0, value_name = "SECONDS", value_parser = seconds)]
     pub interval: f64,
-    /// It is over when nothing has come for so many seconds after the last was sent.
+    /// The test ends when nothing has arrived for this many seconds after the last packet was sent.
     #[arg(long, default_value_t = 0.2, value_name = "SECONDS", value_parser = seconds)]
     pub drain: f64,
-    /// Watts of the machine when it is idle and under load, as a meter at the plug says, for the energy of a packet:
-    /// 12,17. Where the processor has meters that may be read (RAPL), they are read.
+    /// Watts of the machine when it is idle and under load, as a power meter at the plug shows, for the energy per
+    /// packet: 12,17. Where the processor has meters that may be read (RAPL), those are used.
     #[arg(long, value_name = "IDLE,LOAD")]
     pub watts: Option<Watts>,
-    /// Percent of a core that others may use: beyond, loss and what was not sent tell nothing of the device, and
-    /// there is no result of them.
+    /// Percent of a core that other programs may use: with more, loss and unsent packets say nothing about the device,
+    /// and there is no result.
     #[arg(long, default_value_t = others::LIMIT, value_name = "PERCENT", value_parser = percent)]
     pub others: f64,
     /// Packet buffers of the load tester.
@@ -96,22 +95,22 @@ fn percent(text: &str) -> Result<f64, String> {
     percent.filter(|percent| (0.0..=100.0).contains(percent)).ok_or_else(|| "percent, 0 to 100".into())
 }
 
-/// A rate that the lines of devices in this process have, which have none of their own.
+/// The line rate that is assumed for devices in this process, which have no line.
 const ASSUMED_LINE: f64 = 10e9;
 
 impl SetUp {
-    /// Whether ports were given: then what is behind them is tested, unless another device is named.
+    /// Whether ports were given: then the device behind them is tested, unless another device is named.
     pub fn has_ports(&self) -> bool {
         self.config.is_some() || !self.port.is_empty()
     }
 
-    /// Forgets them, for a device that brings its own.
+    /// Drops the ports, for a device that brings its own.
     pub fn drop_ports(&mut self) {
         self.config = None;
         self.port.clear();
     }
 
-    /// What is to be run through a device, at a rate for so long.
+    /// The plan of a run through a device, at a rate for this long.
     ///
     /// # Errors
     /// What is wrong with the ports.
@@ -153,7 +152,7 @@ impl SetUp {
         })
     }
 
-    /// Of a method that speaks of the line's rate: memory has none, so one is assumed and said.
+    /// For a method that depends on the line's rate: shared memory has none, so a rate is assumed, with a note.
     pub fn assume_line(&mut self, device: &DeviceSpec, notes: &mut Vec<String>) {
         let has_none = !device.is_outside() && *device != DeviceSpec::Kernel;
         if self.speed.is_none() && has_none {
@@ -166,10 +165,10 @@ impl SetUp {
     }
 }
 
-/// A built-in profile, by its name or T-Rex's, or a file. Says so when a file could have been meant.
+/// A built-in profile, by its name or T-Rex's, or a file. Prints a note if a file could have been meant.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// What is wrong with it, as text.
 pub fn profile(name: &str) -> Result<Profile, String> {
     if shipped(name).is_some() && Path::new(name).is_file() {
         eprintln!("Note: '{name}' is the built-in profile; the file of this name is './{name}'.");
@@ -177,22 +176,22 @@ pub fn profile(name: &str) -> Result<Profile, String> {
     Profile::load(name).map_err(|error| error.to_string())
 }
 
-/// The signal by which somebody ended it; 0: none.
+/// The signal that interrupted the test; 0: none.
 static SIGNAL: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
-/// The number of the signal by which somebody ended it.
+/// The number of the signal that interrupted the test.
 pub fn signal() -> Option<u8> {
     u8::try_from(SIGNAL.load(Ordering::Relaxed)).ok().filter(|signal| *signal > 0)
 }
 
-/// Set when somebody wants it to end.
+/// A flag that a signal sets to interrupt the test.
 ///
 /// # Errors
-/// The system's.
+/// Those of the system.
 pub fn interruption() -> Result<Arc<AtomicBool>, String> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        // Which it was is known before that there was one.
+        // The number is stored before the flag is set.
         let number = usize::try_from(signal).unwrap_or(0);
         signal_hook::flag::register_usize(signal, SIGNAL.clone(), number).map_err(|error| error.to_string())?;
         signal_hook::flag::register(signal, interrupted.clone()).map_err(|error| error.to_string())?;
@@ -200,10 +199,10 @@ pub fn interruption() -> Result<Arc<AtomicBool>, String> {
     Ok(interrupted)
 }
 
-/// A session of what was typed.
+/// A session, with the command line that was typed.
 pub fn session() -> Session {
     let mut command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    // Where the program was is nobody's business who reads the page.
+    // Only the program's name: readers of the page must not see the user's directories.
     if let Some(program) = command.first_mut()
         && let Some(name) = Path::new(program.as_str()).file_name().map(|name| name.to_string_lossy().into_owned())
     {
@@ -212,7 +211,7 @@ pub fn session() -> Session {
     Session::new(command.join(" "), Machine::here(&[]))
 }
 
-/// A session as it is kept.
+/// A session as it is saved.
 ///
 /// # Errors
 /// When it cannot be written as JSON.
@@ -220,7 +219,7 @@ pub fn json(session: &Session) -> Result<Vec<u8>, String> {
     serde_json::to_vec_pretty(session).map_err(|error| error.to_string())
 }
 
-/// What every method is given.
+/// The options of every method.
 #[derive(Args, Clone)]
 pub struct Common {
     #[command(flatten)]
@@ -231,10 +230,10 @@ pub struct Common {
     pub setup: SetUp,
 }
 
-/// Runs a method of so many seconds, if that is known, shows how it goes, and lets it be interrupted.
+/// Runs a method of this many seconds, if that is known, shows its progress, and makes it interruptible.
 ///
 /// # Errors
-/// What failed, in words.
+/// What failed, as text.
 pub fn watched<T>(
     seconds: Option<f64>,
     method: impl FnOnce(&mut Watch<'_>) -> Result<T, TestError>,
@@ -247,21 +246,21 @@ pub fn watched<T>(
     method(&mut Watch::new(&interrupted, seconds, &mut show)).map_err(|error| error.to_string())
 }
 
-/// Whether a test came to its end.
+/// Whether a test was completed.
 ///
 /// # Errors
-/// Why it did not.
+/// Why it was not.
 pub fn ended(failure: Option<&str>) -> Result<(), String> {
     failure.map_or(Ok(()), |failure| Err(format!("{failure}; what was counted until then is above")))
 }
 
-/// Where figures go beside the terminal.
+/// Where results are saved, besides the terminal.
 #[derive(Args, Clone)]
 pub struct Kept {
-    /// Keep all figures as JSON, for 'quiver loadtest report'.
+    /// Save all figures as JSON, for 'quiver loadtest report'.
     #[arg(long, value_name = "FILE")]
     session: Option<String>,
-    /// Draw them as a page.
+    /// Draw the figures as a page.
     #[arg(long, value_name = "FILE")]
     html: Option<String>,
     #[command(flatten)]
@@ -269,18 +268,18 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Whether a session can be kept as was asked for.
+    /// Checks whether a session can be saved as requested.
     ///
     /// # Errors
-    /// Which file is not to be written, and why.
+    /// Which file cannot be written, and why.
     pub fn check(&self) -> Result<(), String> {
         self.session.iter().chain(&self.html).try_for_each(|file| self.overwrite.check(file))
     }
 
-    /// Keeps a session as was asked for.
+    /// Saves a session as requested.
     ///
     /// # Errors
-    /// The system's.
+    /// Those of the system.
     pub fn keep(&self, session: &Session) -> Result<(), String> {
         if let Some(file) = &self.session {
             self.overwrite.write(file, json(session)?)?;
@@ -290,21 +289,21 @@ impl Kept {
     }
 }
 
-/// How it goes, on one line of a terminal.
+/// The progress, on one line of a terminal.
 #[derive(Default)]
 pub struct Progress {
     before: Option<Sample>,
 }
 
 impl Progress {
-    /// The same, when there is a sample.
+    /// The same, if there is a sample.
     pub fn step(&mut self, what: &str, left: Option<f64>, now: Option<&Sample>) {
         if let Some(now) = now {
             self.show(what, left, now);
         }
     }
 
-    /// `what` is being done, for `left` seconds more, if that is known.
+    /// Shows that `what` is being done, for `left` seconds more, if that is known.
     pub fn show(&mut self, what: &str, left: Option<f64>, now: &Sample) {
         if !std::io::stderr().is_terminal() {
             return;

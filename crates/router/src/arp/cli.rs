@@ -1,4 +1,4 @@
-//! Commands on ARP: for whom it answers, who claims our addresses.
+//! ARP commands: proxy ARP, and conflicts over this router's addresses.
 
 use crate::Router;
 use crate::neighbour::cli::name_of;
@@ -113,7 +113,7 @@ struct ShowProxy {
 
 impl fmt::Display for ShowProxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // VPP's lines, but for the last.
+        // VPP's lines, except for the last.
         let none = if self.ranges.is_empty() { " nothing" } else { "" };
         writeln!(f, "Proxy arps enabled for:{none}")?;
         for range in &self.ranges {

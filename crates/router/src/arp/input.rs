@@ -1,13 +1,13 @@
-//! `arp-input`: checks ARP messages, answers requests for our addresses, and for those
-//! that we stand for; tells control what is news.
+//! `arp-input`: checks ARP messages, answers requests for our addresses and for those of proxy ARP, and reports changes
+//! to the control thread.
 //!
 //! Reads: the ARP message at `l3`, `rx_interface`. Writes: the reply in place. Next:
 //! `interface-output` with a reply; every other message ends here, counted by what it was.
 //!
-//! Whom to believe: who asks us, for we shall talk to it soon (RFC 826); who answers what
-//! was asked; and about a neighbour that is known already, anybody, so that a host that
-//! changes its Ethernet address is followed. Nobody else: what nobody asked for would let
-//! any host fill the table, or take the place of another before it is known.
+//! Which senders the router learns: a host that asks for one of our addresses, because the router will soon send to it
+//! (RFC 826); a host that answers a request of ours; and any neighbour that is known already, so that the router
+//! follows a host that changes its Ethernet address. It learns no other sender: unrequested messages would let any host
+//! fill the table, or take another host's place before that host is known.
 
 use crate::events::EventSender;
 use crate::interface::{InterfaceView, SharedViews};
@@ -130,7 +130,7 @@ const PROXY_REPLIES: usize = 1;
 const ASKERS_LEARNED: usize = 2;
 const ASKERS_NOT_LEARNED: usize = 3;
 
-/// Conflicts that a worker tells control of, a second.
+/// Conflicts per second that a worker reports to the control thread.
 const CONFLICTS_TOLD: u32 = 10;
 /// Virtual routers' Ethernet addresses (RFC 5798 7.3), without the last byte.
 const VRRP: [u8; 5] = [0x00, 0x00, 0x5e, 0x00, 0x01];
@@ -139,7 +139,7 @@ pub fn spec() -> NodeSpec {
     NodeSpec { name: "arp-input".into(), edges: Edge::EDGES, counters: COUNTERS, trace }
 }
 
-/// What the node reads.
+/// The tables that the node reads.
 #[derive(Clone)]
 pub struct Tables {
     pub view: SharedViews,
@@ -147,7 +147,7 @@ pub struct Tables {
     pub policy: SharedPolicy,
     pub fibs: Fibs4,
     pub objects: ObjectHandle,
-    /// For hosts on the wire that only routes know.
+    /// For hosts on the link that only routes lead to.
     pub routes: OnLink<Lookup4>,
 }
 
@@ -211,7 +211,7 @@ impl ArpInput {
                 self.answer_and_learn(cx, row, view, policy, &arp, entry, PROXY_REPLIES)
             }
             _ => {
-                // RFC 826: who is known already is followed whomever it asks.
+                // RFC 826: a known neighbour is updated, whatever address it asks for.
                 if entry.is_some_and(|entry| entry.word().mac().is_some()) {
                     let _ = self.learn(cx, view, policy, &arp, entry, false);
                 }
@@ -224,7 +224,7 @@ impl ArpInput {
         }
     }
 
-    /// Somebody says that it has an address of ours.
+    /// Another station claims one of our addresses.
     fn claims_ours(&mut self, cx: &Context<'_>, view: &InterfaceView, arp: &Arp) -> Edge {
         if arp.sender_mac == view.mac {
             return Edge::CameBack;
@@ -236,8 +236,8 @@ impl ArpInput {
         Edge::OurAddress
     }
 
-    /// Takes in what a sender says of itself, or says why not. With `create` it need not be
-    /// known or asked for.
+    /// Learns the sender's addresses, or returns why not. With `create` also when the sender is unknown and was not
+    /// asked.
     fn learn(
         &mut self,
         cx: &Context<'_>,
@@ -274,7 +274,7 @@ impl ArpInput {
         if answered != Edge::Reply {
             return answered;
         }
-        // RFC 826: who asks us will soon be talked to.
+        // RFC 826: the router will soon send to a host that asks for its address.
         match self.learn(cx, view, policy, arp, entry, true) {
             Ok(()) if is_news => cx.count(ASKERS_LEARNED, 1),
             Ok(()) => {}
@@ -283,7 +283,7 @@ impl ArpInput {
         answered
     }
 
-    /// Turns a request into our answer.
+    /// Turns a request into our reply.
     fn answer(
         &mut self,
         cx: &mut Context<'_>,
@@ -309,8 +309,8 @@ impl ArpInput {
         Edge::Reply
     }
 
-    /// RFC 1027: whether we answer for somebody else's address, as the way to it leads
-    /// through us and not back to where the question came from.
+    /// RFC 1027: whether the router answers for another host's address. It does so only when the way to that host leads
+    /// through the router and not back to the link that the request came from.
     fn stands_for(&self, cx: &Context<'_>, view: &InterfaceView, policy: &Policy, wanted: Ipv4Addr) -> bool {
         policy.is_proxied(wanted) && {
             let leaf = self.tables.fibs.lookup(cx.round, view.index, wanted.into());
@@ -323,8 +323,8 @@ impl ArpInput {
             kind::RECEIVE => true,
             kind::GLEAN => self.tables.objects.get(cx.round, leaf.index()).interface() != asked_on.0,
             kind::ADJACENCY => {
-                // Without a next hop it is a loopback's, behind which is nobody: an address that another interface uses
-                // has its network there.
+                // An adjacency without a next hop is a loopback's, and no host is behind that. An address that another
+                // interface uses has its network there.
                 let adjacency = self.tables.objects.get(cx.round, leaf.index());
                 adjacency.interface() != asked_on.0 && !adjacency.next_hop().is_unspecified()
             }
@@ -335,13 +335,13 @@ impl ArpInput {
                     member.kind() != kind::LOAD_BALANCE && self.leads_elsewhere(cx, member, asked_on)
                 })
             }
-            // No route, or one that leads nowhere: the asker had better know.
+            // No route, or one that discards: the asker must not believe that the host can be reached.
             _ => false,
         }
     }
 }
 
-/// The message, or what is wrong with it whoever sent it.
+/// The message, or what is wrong with it; checks that do not depend on the sender.
 fn read(cx: &Context<'_>, row: &Row) -> Result<Arp, Edge> {
     let (l2, l3) = (row.l2 as usize, row.l3 as usize);
     let length = row.l3_length().min(graph::buffer::STRIDE - l3);
@@ -382,7 +382,7 @@ impl Map for ArpInput {
         let tables = self.tables.clone();
         for i in 0..vector.len() {
             let mut row = vector.row(i);
-            // ARP is never longer than one buffer; a chain that says so is not ARP.
+            // ARP is never longer than one buffer, so a chain cannot be a valid message.
             let to = if row.flags & flag::CHAINED != 0 { Edge::Truncated } else { self.one(cx, &tables, &mut row) };
             vector.set_row(i, row);
             vector.set_edge(i, to.into());

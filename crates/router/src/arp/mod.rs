@@ -1,7 +1,8 @@
-//! ARP (RFC 826): who has which Ethernet address.
+//! ARP (RFC 826): the Ethernet addresses of IPv4 neighbours.
 //!
-//! Workers answer requests and take in what neighbours say ([`input`]), as operators set ([`policy`]); control asks and
-//! announces ([`send`]). What is known of neighbours is in [`crate::neighbour`].
+//! Workers answer requests and learn from the messages of neighbours ([`input`]), within the limits that operators set
+//! ([`policy`]). The control thread sends requests and announcements ([`send`]). The neighbours themselves are in
+//! [`crate::neighbour`].
 
 pub mod cli;
 pub(crate) mod config;
@@ -36,12 +37,12 @@ pub(crate) const CAPABILITY: Capability = Capability {
     ],
 };
 
-/// Nodes that control talks to.
+/// Nodes that the control thread sends messages to.
 pub(crate) struct Nodes {
     pub arp: NodeIndex,
 }
 
-/// Registers the capability's nodes; gives control's side of what they share.
+/// Registers the capability's nodes; returns the control thread's side of what they share.
 ///
 /// # Errors
 /// When the graph is full.

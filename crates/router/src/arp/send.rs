@@ -1,4 +1,4 @@
-//! What control says by ARP: questions, and announcements of our own addresses.
+//! The ARP messages that the control thread sends: requests, and announcements of our own addresses.
 
 use crate::Router;
 use crate::neighbour::NeighbourKey;
@@ -9,7 +9,7 @@ use wire::arp::{self, Arp, Operation};
 use wire::ethernet::EtherType;
 
 impl Router {
-    /// Asks on the wire; `to` everybody, or directly.
+    /// Sends a request for an address: to all hosts, or to one, as `to` says.
     pub(crate) fn send_arp_request(&self, key: NeighbourKey, to: MacAddress) {
         let IpAddr::V4(wanted) = key.address else { return };
         let Ok(interface) = self.interfaces.get(key.interface) else { return };
@@ -24,8 +24,8 @@ impl Router {
         self.send_arp(key.interface, to, &request);
     }
 
-    /// Tells the network an address of ours (RFC 5227 2.3), so that hosts that knew it
-    /// elsewhere find us.
+    /// Announces one of our addresses to the network (RFC 5227 2.3), so that hosts that knew it at another Ethernet
+    /// address find us.
     pub(crate) fn announce(&self, interface: InterfaceIndex, address: Ipv4Addr) {
         let Some(known) = self.interfaces.get(interface).ok().filter(|known| !known.is_loopback()) else { return };
         let announcement = Arp {

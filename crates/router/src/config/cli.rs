@@ -10,7 +10,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Seconds in which a load is to be confirmed, unless told otherwise.
+/// Default time in which a load must be confirmed, in seconds.
 const CONFIRM_WITHIN: u64 = 60;
 
 pub fn register(set: &mut CommandSet<Router>) {
@@ -68,7 +68,7 @@ fn load(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError
     let seconds = args.optional::<u64>("seconds")?.unwrap_or(CONFIRM_WITHIN);
     let within = args.flag("confirm").then_some(seconds);
     let difference = router.load_config(&wanted, within.map(Duration::from_secs))?;
-    // Where nothing was to be done, there is nothing to confirm.
+    // Without a difference there is nothing to confirm.
     let within = within.filter(|_| !difference.is_empty());
     reply(Loaded { difference, within })
 }
@@ -100,7 +100,7 @@ impl fmt::Display for Saved {
 struct Loaded {
     #[serde(flatten)]
     difference: Difference,
-    /// Seconds in which it is to be confirmed.
+    /// Seconds in which the load must be confirmed.
     #[serde(rename = "confirm_within")]
     within: Option<u64>,
 }

@@ -1,5 +1,5 @@
-//! What operators stated, collected a part at a time: of many routes, or of many interfaces, somebody else is
-//! answered in between. One line a capability.
+//! Collects what operators stated, a part at a time. Routes and interfaces may be many, so other clients are answered
+//! between two parts. One line a capability.
 
 use super::{ConfigError, Statement, Statements};
 use crate::listing::{PAGE, Pages};
@@ -10,14 +10,14 @@ use crate::{
 
 /// How the statements of a capability begin.
 enum Capability {
-    /// Few: all at once.
+    /// Few statements: all at once.
     Few(fn(&Router, &mut Vec<Statement>)),
-    /// As many as there are routes, neighbours or interfaces: some at a time.
+    /// As many statements as there are routes, neighbours or interfaces: some at a time.
     Many(fn() -> Box<dyn Statements>),
 }
 use Capability::{Few, Many};
 
-/// In an order in which it can be stated again.
+/// Ordered so that each statement can be carried out again after those before it.
 const CAPABILITIES: [Capability; 24] = [
     Few(logging::config::statements),
     Few(nd::config::statements),
@@ -30,7 +30,7 @@ const CAPABILITIES: [Capability; 24] = [
     Few(handoff::config::statements),
     Few(router_advertisement::config::statements),
     Few(mld::config::statements),
-    // Neighbours may be on their links by it only.
+    // Before the neighbours: a neighbour may be on its link only because it is proxied.
     Few(nd::config::proxied),
     Few(neighbour::config::limits),
     Many(neighbour::config::statements),
@@ -46,20 +46,20 @@ const CAPABILITIES: [Capability; 24] = [
     Few(packet_generator::config::statements),
 ];
 
-/// Parts of a page at most.
+/// Most parts that are collected for one page.
 const PARTS: usize = 16;
 
 /// A configuration that is being collected.
 #[derive(Default)]
 pub(super) struct Collecting {
-    /// Capabilities that were asked.
+    /// How many capabilities were asked.
     asked: usize,
-    /// The last of them, which may have more to say.
+    /// The statements of the last one, while there may be more.
     more: Option<Box<dyn Statements>>,
 }
 
 impl Collecting {
-    /// Collects the next part; says whether there may be more.
+    /// Collects the next part. Returns whether there may be more.
     pub fn go_on(&mut self, router: &Router, into: &mut Vec<Statement>) -> bool {
         if let Some(more) = &mut self.more {
             if !more.go_on(router, into) {
@@ -77,13 +77,13 @@ impl Collecting {
     }
 }
 
-/// The same as lines, page by page.
+/// The same, as lines, page by page.
 impl Pages for Collecting {
     type Entry = String;
 
     fn next(&mut self, router: &Router) -> Option<Vec<String>> {
         let mut page = Vec::new();
-        // Of many routes none may be an operator's.
+        // A bound on parts, because a part may be empty: of many routes, perhaps none is an operator's.
         for _ in 0..PARTS {
             if page.len() >= PAGE {
                 break;
@@ -99,7 +99,7 @@ impl Pages for Collecting {
 }
 
 impl Router {
-    /// What operators stated, in an order in which it can be stated again.
+    /// What operators stated, ordered so that it can be stated again.
     pub fn running_config(&self) -> Vec<Statement> {
         let (mut collecting, mut statements) = (Collecting::default(), Vec::new());
         while collecting.go_on(self, &mut statements) {}
@@ -116,7 +116,7 @@ impl Router {
         Ok(statements)
     }
 
-    /// Only the lines, in pieces: text of at most so many bytes.
+    /// Only the lines, in pieces. Fails when the text is longer than `most` bytes.
     pub(super) fn collect_lines(&mut self, most: u64) -> Result<Vec<String>, ConfigError> {
         let (mut collecting, mut part, mut lines, mut length) = (Collecting::default(), Vec::new(), Vec::new(), 0);
         while collecting.go_on(self, &mut part) {
@@ -132,7 +132,7 @@ impl Router {
         if length > most { Err(ConfigError::TooLong { length }) } else { Ok(lines) }
     }
 
-    /// What is stated in a plan, in pieces; the plan is no longer needed.
+    /// What the plan states, in pieces. The plan is freed afterwards.
     pub(super) fn collect_plan(&mut self, plan: Router) -> Result<Vec<Statement>, ConfigError> {
         let (mut collecting, mut statements) = (Collecting::default(), Vec::new());
         while collecting.go_on(&plan, &mut statements) {

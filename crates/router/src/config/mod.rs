@@ -1,14 +1,13 @@
-//! Configuration that lasts: what operators stated, as the commands that state it again.
+//! Persistent configuration: what operators stated, as the commands that state it again.
 //!
-//! Each capability tells what it holds of source *config* as [`Statement`]s; what was
-//! learned (neighbours, connected routes) is none. `show running-config` prints them,
-//! `save` writes them to a file. `load` goes the other way: the file's commands build a
-//! second router without devices ([`Plan`]), and where its statements differ from this
-//! router's, steps are taken ([`plan`]), each with the command that undoes it. So a file is
-//! checked whole, by the very code that carries it out, before anything changes.
+//! Each capability lists its state of source *config* as [`Statement`]s. Learned state (neighbours, connected routes)
+//! is not part of it. `show running-config` prints the statements, `save` writes them to a file. `load` goes the other
+//! way: the file's commands build a second router without devices ([`Plan`]). Where its statements differ from this
+//! router's, steps are taken ([`plan`]), each with the command that undoes it. So the whole file is checked, by the
+//! very code that carries it out, before anything changes.
 //!
-//! `rollback` goes back to what was before the last `load`; one that is to be confirmed
-//! goes back by itself when nobody does.
+//! `rollback` goes back to the configuration before the last `load`. A `load` that needs confirmation goes back by
+//! itself when the operator does not confirm it in time.
 
 pub mod cli;
 mod collect;
@@ -25,19 +24,17 @@ use crate::Router;
 pub struct Statement {
     /// The command that states it.
     pub line: String,
-    /// The command that takes it away. No two statements share it: it is what they are
-    /// told apart by.
+    /// The command that takes it away. It identifies the statement: no two statements share it.
     pub undo: String,
-    /// The command that makes this of another statement with the same `undo`; without one
-    /// that has to be taken away first.
+    /// The command that turns another statement with the same `undo` into this one. None: the other one has to be taken
+    /// away first.
     pub replace: Option<String>,
-    /// Those that it rests on, by their `undo`: they come before it, and it goes before
-    /// them.
+    /// The statements that this one depends on, by their `undo`. They come before it, and it is removed before them.
     pub needs: Vec<String>,
-    /// Those of one series count in their order.
+    /// The order of statements in the same series matters.
     pub series: Option<String>,
-    /// What only one statement can have, of the host or by number. Such a statement opens a
-    /// device, which may fail.
+    /// What only one statement can have: something of the host, or a number. Such a statement opens a device, which may
+    /// fail.
     pub claims: Vec<String>,
 }
 
@@ -46,7 +43,7 @@ impl Statement {
         Statement { line, undo, replace: None, needs: Vec::new(), series: None, claims: Vec::new() }
     }
 
-    /// Stating it again, otherwise, replaces what was stated.
+    /// Marks a statement whose own command also replaces a different value.
     #[must_use]
     pub fn replaced_by_itself(mut self) -> Statement {
         self.replace = Some(self.line.clone());
@@ -60,8 +57,8 @@ impl Statement {
     }
 }
 
-/// The statements of a capability that may be many, some at a time. Between two times others may change the router.
+/// The statements of a capability that may have many, some at a time. The router may change between two calls.
 pub(crate) trait Statements: Send {
-    /// States some more, about [`crate::listing::PAGE`]; says whether there may be more still.
+    /// Adds some more statements, about [`crate::listing::PAGE`]. Returns whether there may be more.
     fn go_on(&mut self, router: &Router, into: &mut Vec<Statement>) -> bool;
 }

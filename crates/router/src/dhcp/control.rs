@@ -1,9 +1,9 @@
-//! The clients as control keeps them: the states of RFC 2131 figure 5.
+//! The DHCP clients as the control thread keeps them: the states of RFC 2131 figure 5.
 //!
-//! A client speaks when something is due ([`Router::tick`]) or a server has answered. While its interface
-//! cannot be used it rests; when that is back it asks whether its lease still holds (INIT-REBOOT). A lease
-//! is an address of the interface and, when the server names a router, a default route of its own source,
-//! which an operator's goes before.
+//! A client sends when something is due ([`Router::tick`]) or a server has answered. It pauses while its interface
+//! cannot be used. When the interface can be used again, it asks whether its lease still holds (INIT-REBOOT). A lease
+//! is an address of the interface and, when the server names a router, a default route of its own source. An operator's
+//! default route takes precedence over that one.
 
 use super::Event;
 use super::input::{ClientTable, Expected, NAME, SharedClients};
@@ -21,19 +21,19 @@ use wire::ipv4::{self, Protocol};
 use wire::{Family, MacAddress, Prefix4, udp};
 
 const TTL: u8 = 64;
-/// RFC 2131 4.1: the first pause between two tries, doubled up to the last, each a second more or less.
+/// RFC 2131 4.1: the first and the longest pause between two tries. It doubles each time, and varies by up to a second.
 const FIRST_PAUSE: u64 = 4;
 const LAST_PAUSE: u64 = 64;
 const JITTER: Duration = Duration::from_secs(1);
-/// Requests for an address that are not answered, until the client begins anew: about a minute.
+/// Unanswered requests for an address before the client begins anew: about a minute.
 const MAX_REQUESTS: u32 = 4;
-/// RFC 2131 4.4.5: pauses between requests to keep an address.
+/// RFC 2131 4.4.5: the shortest pause between requests to keep an address.
 const LEAST_RENEWAL_PAUSE: Duration = Duration::from_secs(60);
-/// RFC 2131 3.1: after an address was declined.
+/// RFC 2131 3.1: the pause after the client declined an address.
 const DECLINE_PAUSE: Duration = Duration::from_secs(10);
-/// Shorter leases are refused: the network would be busy with them alone.
+/// Shorter leases are refused: they would load the network with nothing but renewals.
 const LEAST_LEASE: u32 = 10;
-/// No network of hosts is larger.
+/// Shorter prefixes are refused: no network of hosts is larger.
 const LEAST_LENGTH: u8 = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,21 +42,21 @@ pub enum State {
     Paused,
     /// About to look for servers.
     Init,
-    /// Looking for them.
+    /// Looking for servers.
     Selecting,
-    /// One offered an address, which was asked for.
+    /// A server offered an address, and the client requested it.
     Requesting,
-    /// The link was down: whether the lease still holds was asked.
+    /// The link was down, and the client asked whether its lease still holds.
     Rebooting,
     Bound,
-    /// The server that leased the address is asked to go on.
+    /// The client asks the server that leased the address to extend the lease.
     Renewing,
-    /// Any server is.
+    /// The client asks any server to extend the lease.
     Rebinding,
 }
 
 impl State {
-    /// As VPP names it, which has fewer.
+    /// The name that VPP uses; VPP has fewer states.
     pub fn name(self) -> &'static str {
         match self {
             State::Paused | State::Init | State::Selecting => "DHCP_DISCOVER",
@@ -73,11 +73,11 @@ impl State {
 pub struct Lease {
     pub prefix: Prefix4,
     pub server: Ipv4Addr,
-    /// Where frames to the server go.
+    /// The Ethernet address to which frames to the server go.
     station: MacAddress,
     pub router: Option<Ipv4Addr>,
     pub name_servers: [Option<Ipv4Addr>; super::MAX_NAME_SERVERS],
-    /// RFC 2131's T1 and T2, and the end; none when it has no end.
+    /// RFC 2131's T1 and T2, and the end of the lease; `None` for a lease without end.
     pub renewal: Option<Instant>,
     pub rebinding: Option<Instant>,
     pub expiry: Option<Instant>,
@@ -87,22 +87,22 @@ pub struct Client {
     pub hostname: Option<String>,
     pub state: State,
     pub lease: Option<Lease>,
-    /// What was offered and asked for.
+    /// The address that a server offered and the client requested, with that server.
     offer: Option<(Ipv4Addr, Ipv4Addr)>,
-    /// The address that it had, to be asked for again.
+    /// The last address that the client had: it asks for this one again.
     last: Option<Ipv4Addr>,
     transaction: u32,
-    /// Messages of this transaction.
+    /// Messages sent in this transaction.
     tries: u32,
     /// Refusals since the last lease.
     refusals: u32,
-    /// When it began to want what it wants.
+    /// When the client began to look for an address or to extend its lease.
     began: Instant,
-    /// When the first message of what it asks for now went out, and how long it had wanted it by then.
+    /// When the first message of the present request went out, and the seconds since `began` at that time.
     asked: Instant,
     seconds: u16,
     due: Option<Instant>,
-    /// Messages in all.
+    /// Messages sent in total.
     pub sent: u64,
 }
 
@@ -115,10 +115,10 @@ impl Timed for Client {
 /// All clients, by interface.
 pub struct DhcpClients {
     clients: Agenda<InterfaceIndex, Client>,
-    /// What nodes see.
+    /// The table that nodes read.
     published: ClientTable,
     shared: SharedClients,
-    /// The time of the last tick, which tests have run ahead of the clock.
+    /// The time of the last tick. Tests let it run ahead of the clock.
     ticked: Instant,
 }
 
@@ -145,14 +145,14 @@ impl DhcpClients {
     }
 }
 
-/// How long to wait for an answer to the try of this number, from 0 on.
+/// How long to wait for an answer to try number `tries`, counted from 0.
 fn patience(tries: u32) -> Duration {
     let pause = (FIRST_PAUSE << tries.min(8)).min(LAST_PAUSE);
     let jitter = Duration::from_millis(random::number() % (2 * JITTER.as_millis() as u64 + 1));
     Duration::from_secs(pause) - JITTER + jitter
 }
 
-/// When to ask again for what must be there before `limit`.
+/// When to ask again for what is needed before `limit`.
 fn halfway(now: Instant, limit: Instant) -> Instant {
     let left = limit.saturating_duration_since(now);
     (now + (left / 2).max(LEAST_RENEWAL_PAUSE)).min(limit)
@@ -169,7 +169,7 @@ fn is_host(address: Ipv4Addr) -> bool {
     (1..224).contains(&address.octets()[0]) && !address.is_loopback()
 }
 
-/// What a server says to people, as far as it can be shown.
+/// A server's text for people, as far as it is printable.
 fn text_of(event: &Event) -> String {
     let plain = event.text.iter().take_while(|byte| **byte != 0);
     let text: String = plain.map(|byte| if (0x20..0x7f).contains(byte) { *byte as char } else { '?' }).collect();
@@ -177,11 +177,11 @@ fn text_of(event: &Event) -> String {
 }
 
 impl Router {
-    /// Has an interface get its address from a DHCP server, telling it a host name. Of a client that is
-    /// there, that changes the name, and the lease stays.
+    /// Makes an interface get its address from a DHCP server, to which it sends a host name. For an existing client
+    /// this changes the name, and the lease stays.
     ///
     /// # Errors
-    /// When there is no such interface, it cannot have addresses of its own, or the name is none.
+    /// When there is no such interface, it cannot have addresses of its own, or the name is not valid.
     pub fn set_dhcp_client(&mut self, index: InterfaceIndex, hostname: Option<&str>) -> Result<(), Error> {
         hostname.map_or(Ok(()), check_host_name)?;
         let interface = self.interfaces.get(index)?;
@@ -221,10 +221,10 @@ impl Router {
         Ok(())
     }
 
-    /// Takes a client away; the server is told that the address is free.
+    /// Removes a client and releases its lease, so that the server knows that the address is free.
     ///
     /// # Errors
-    /// When the interface has none.
+    /// When the interface has no client.
     pub fn remove_dhcp_client(&mut self, index: InterfaceIndex) -> Result<(), Error> {
         if !self.dhcp.clients.contains_key(&index) {
             let name = self.interfaces.get(index)?.name.clone();
@@ -237,7 +237,7 @@ impl Router {
         Ok(())
     }
 
-    /// A client goes, with what it leased.
+    /// Removes a client, together with its lease.
     pub(crate) fn forget_dhcp_client(&mut self, index: InterfaceIndex) {
         self.unbind(index);
         if self.dhcp.clients.remove(&index).is_none() {
@@ -253,7 +253,7 @@ impl Router {
         self.publish_dhcp(index);
     }
 
-    /// An interface may be usable now, or not any more.
+    /// Called when an interface has become usable or unusable.
     pub(crate) fn dhcp_link_changed(&mut self, index: InterfaceIndex) {
         let (usable, now) = (self.is_usable(index), self.dhcp.now());
         let Some(mut client) = self.dhcp.clients.get_mut(&index) else { return };
@@ -261,7 +261,7 @@ impl Router {
             return;
         }
         if usable {
-            // RFC 2131 3.2: who knows its address asks whether it may keep it.
+            // RFC 2131 3.2: a client that knows its address asks whether it may keep it.
             client.state = if client.lease.is_some() { State::Rebooting } else { State::Init };
             (client.transaction, client.tries, client.began, client.due) = (random::number() as u32, 0, now, Some(now));
         } else {
@@ -272,7 +272,7 @@ impl Router {
         self.publish_dhcp(index);
     }
 
-    /// The Ethernet address of an interface is another: to servers it is another client.
+    /// The Ethernet address of an interface has changed: servers see it as another client.
     pub(crate) fn dhcp_mac_changed(&mut self, index: InterfaceIndex) {
         self.unbind(index);
         let now = self.dhcp.now();
@@ -312,14 +312,14 @@ impl Router {
         next.into_iter().for_each(|state| client.begin(state, now));
         let lease = client.lease.as_ref();
         client.due = match client.state {
-            // Nothing is left to wait for.
+            // There is nothing to wait for.
             State::Paused => None,
             State::Init => {
                 client.begin(State::Selecting, now);
                 Some(now + patience(0))
             }
             State::Selecting | State::Requesting => Some(now + patience(client.tries)),
-            // Not beyond the end of what it has.
+            // Not beyond the end of the lease.
             State::Rebooting => {
                 lease.and_then(|lease| lease.expiry).into_iter().chain([now + patience(client.tries)]).min()
             }
@@ -337,7 +337,7 @@ impl Router {
         self.send_dhcp(index, kind, now);
     }
 
-    /// Back to looking for servers, at some time.
+    /// Looks for servers again, at the given time.
     fn begin_anew(&mut self, index: InterfaceIndex, at: Instant) {
         self.unbind(index);
         if let Some(mut client) = self.dhcp.clients.get_mut(&index) {
@@ -350,7 +350,7 @@ impl Router {
         self.publish_dhcp(index);
     }
 
-    /// After a refusal, the longer the more there were.
+    /// Begins again after a refusal: the more refusals there were, the later.
     fn begin_later(&mut self, index: InterfaceIndex, least: Duration) {
         let now = self.dhcp.now();
         let Some(mut client) = self.dhcp.clients.get_mut(&index) else { return };
@@ -360,7 +360,7 @@ impl Router {
         self.begin_anew(index, now + pause.max(least));
     }
 
-    /// Takes in what a server said.
+    /// Handles a message from a server.
     pub(crate) fn handle_dhcp(&mut self, event: Event) {
         let index = event.interface;
         let Some(client) = self.dhcp.clients.get(&index) else { return };
@@ -413,15 +413,15 @@ impl Router {
         }
     }
 
-    /// The lease begins, or goes on.
+    /// Begins a lease, or extends it.
     fn bind(&mut self, event: &Event) {
         let index = event.interface;
         let Some(client) = self.dhcp.clients.get(&index) else { return };
         let (has_lease, asked) = (client.lease.is_some(), client.asked);
         let name = self.name_of_client(index);
         let judged = self.judge(event, asked);
-        // Words that make no lease take nothing from the one that there is: its server, or another, may
-        // still find better ones until its end.
+        // An answer that makes no valid lease does not end the present one. Until that ends, its server or another one
+        // may still send a valid answer.
         if has_lease && let Err(why) = &judged {
             log::warn!("{name}: an answer of the DHCP server {} is ignored: {why}", shown(event.server));
             return;
@@ -446,14 +446,14 @@ impl Router {
         }
     }
 
-    /// The lease that a server's words make, or why they make none. Its times count from when it was
-    /// asked for (RFC 2131 4.4.1).
+    /// The lease that a server's answer makes, or why the answer makes none. The times count from when the client asked
+    /// (RFC 2131 4.4.1).
     fn judge(&self, event: &Event, asked: Instant) -> Result<Lease, String> {
         let server = event.server.ok_or("it does not say who the server is")?;
         if !is_host(server) {
             return Err(format!("the server says that it is {server}, which is no host's address"));
         }
-        // Without a mask there is only the router to be reached.
+        // Without a mask only the router can be reached.
         let mask = u32::from(event.mask.unwrap_or(Ipv4Addr::BROADCAST));
         if mask.leading_ones() + mask.trailing_zeros() != u32::BITS && mask != u32::MAX {
             return Err(format!("{} is no mask", Ipv4Addr::from(mask)));
@@ -467,7 +467,8 @@ impl Router {
         if time < LEAST_LEASE {
             return Err(format!("a lease of {time} s is too short (at least {LEAST_LEASE})"));
         }
-        // RFC 2131 4.4.5: T1 is half of the lease, T2 seven eighths, when the server does not say, or makes no sense.
+        // RFC 2131 4.4.5: T1 is half of the lease and T2 seven eighths, when the server does not give them or they make
+        // no sense.
         let told =
             (event.renewal_time.unwrap_or(time / 2), event.rebinding_time.unwrap_or((u64::from(time) * 7 / 8) as u32));
         let (renewal, rebinding) = match told {
@@ -477,7 +478,7 @@ impl Router {
         let at = |seconds: u32| (time != dhcp::INFINITE).then(|| asked + Duration::from_secs(seconds.into()));
         let is_edge = |hop: Ipv4Addr| prefix.length() < 31 && (hop == prefix.first() || hop == prefix.last());
         let is_usable = |hop: &Ipv4Addr| is_host(*hop) && *hop != event.yours && !is_edge(*hop);
-        // The first that is on the network; else, of networks that give out a /32, the first beside it.
+        // The first router on the network; else the first one beside it, because some networks give out a /32.
         let named = || event.routers.into_iter().flatten();
         let mut usable = named().filter(is_usable);
         let router = usable.clone().find(|router| prefix.contains(*router)).or_else(|| usable.next());
@@ -496,12 +497,12 @@ impl Router {
         })
     }
 
-    /// Refuses an address that the interface could not have.
+    /// Refuses an address that the interface must not have.
     fn check_lease(&self, index: InterfaceIndex, lease: &Lease) -> Result<(), String> {
         self.check_new_address(index, lease.prefix).map_err(|error| error.to_string())
     }
 
-    /// Gives the interface what was leased in place of what was before.
+    /// Replaces the previous lease of the interface by a new one.
     fn install_lease(&mut self, index: InterfaceIndex, lease: Lease) -> Result<Lease, String> {
         let before = self.dhcp.get(index).and_then(|client| client.lease.clone());
         let is_same =
@@ -536,12 +537,12 @@ impl Router {
         Ok(lease)
     }
 
-    /// Takes what was leased off the interface.
+    /// Removes from the interface what was leased.
     fn unbind(&mut self, index: InterfaceIndex) {
         let Some(lease) = self.dhcp.clients.get_mut(&index).and_then(|mut client| client.lease.take()) else { return };
         if let Some(path) = default_path(index, &lease) {
             match self.remove_route_in(self.table_of(index, Family::Ip4), default_route(), Source::Dhcp, &[path]) {
-                // It could not be added.
+                // The route could not be added before.
                 Ok(()) | Err(Error::NoSuchRoute(_) | Error::NoSuchPath(_)) => {}
                 Err(error) => log::error!("route {} is not up to date: {error}", default_route()),
             }
@@ -558,7 +559,7 @@ impl Router {
         self.interfaces.get(index).map_or_else(|_| index.to_string(), |interface| interface.name.clone())
     }
 
-    /// Has nodes see the client of an interface as it is, or that there is none.
+    /// Publishes the present client of an interface, or its absence, to the nodes.
     fn publish_dhcp(&mut self, index: InterfaceIndex) {
         let mac = self.interfaces.get(index).ok().map(|interface| interface.mac);
         let expected = self.dhcp.clients.get(&index).zip(mac).map(|(client, mac)| {
@@ -569,11 +570,11 @@ impl Router {
         let DhcpClients { published, shared, .. } = &mut self.dhcp;
         published.0.set(index.0 as usize, expected);
         shared.publish(published.clone());
-        // Many changes in a row must not leave as many tables behind until the next tick.
+        // Otherwise many changes in a row would leave as many old tables behind until the next tick.
         self.graph.domain().collect();
     }
 
-    /// Sends what the state of a client asks for.
+    /// Sends the message that the client's state requires.
     fn send_dhcp(&mut self, index: InterfaceIndex, kind: Kind, now: Instant) {
         let Ok(mac) = self.interfaces.get(index).map(|interface| interface.mac) else { return };
         let Some(mut client) = self.dhcp.clients.get_mut(&index) else { return };
@@ -584,13 +585,13 @@ impl Router {
         client.sent += 1;
         let hostname = client.hostname.clone().unwrap_or_default();
         let mut message = Message::new(kind, client.transaction, mac);
-        // A request has what the discovery had (RFC 2131 3.1).
+        // A request repeats the `secs` of the discovery (RFC 2131 3.1).
         if client.state != State::Requesting {
             client.seconds = now.saturating_duration_since(client.began).as_secs().min(u16::MAX.into()) as u16;
         }
         message.seconds = client.seconds;
         message.host_name = hostname.as_bytes();
-        // Until it has an address only what is for all reaches it (RFC 2131 4.1).
+        // Until the client has an address, only broadcasts reach it (RFC 2131 4.1).
         message.broadcast = true;
         let mut way = To::ALL;
         match (client.state, &client.lease) {
@@ -611,12 +612,12 @@ impl Router {
             _ => {}
         }
         drop(client);
-        // Before it goes, for the answer may be quick.
+        // Before the message is sent, because the answer may come quickly.
         self.publish_dhcp(index);
         self.inject_dhcp(index, &way, &message);
     }
 
-    /// Tells the server that the leased address is free (RFC 2131 4.4.6). Whether there is one.
+    /// Tells the server that the leased address is free (RFC 2131 4.4.6). Returns whether there was a lease.
     pub(crate) fn release_lease(&mut self, index: InterfaceIndex) -> bool {
         let Some(lease) = self.dhcp.get(index).and_then(|client| client.lease.clone()) else { return false };
         let Ok(mac) = self.interfaces.get(index).map(|interface| interface.mac) else { return false };
@@ -649,7 +650,7 @@ impl Router {
             ttl: TTL,
             dscp: 0,
             ecn: 0,
-            // It is never cut, so it needs no identification (RFC 6864 4.1).
+            // The packet is never fragmented, so it needs no identification (RFC 6864 4.1).
             id: 0,
             dont_fragment: true,
             more_fragments: false,
@@ -672,17 +673,17 @@ impl Router {
 }
 
 impl Client {
-    /// Another transaction.
+    /// Begins another transaction.
     fn begin(&mut self, state: State, now: Instant) {
         (self.state, self.transaction, self.tries) = (state, random::number() as u32, 0);
-        // While it finds no server, the time counts from its first attempt.
+        // While the client finds no server, the time counts from its first attempt.
         if state != State::Rebinding {
             self.began = now;
         }
     }
 }
 
-/// From whom to whom a message goes.
+/// The sender and receiver of a message.
 struct To {
     station: MacAddress,
     source: Ipv4Addr,
@@ -702,7 +703,7 @@ fn default_route() -> Prefix4 {
     Prefix4::new(Ipv4Addr::UNSPECIFIED, 0).expect("0 is a length")
 }
 
-/// The way to everywhere that a lease brings.
+/// The path of the default route that a lease brings.
 fn default_path(index: InterfaceIndex, lease: &Lease) -> Option<Path> {
     let next_hop = lease.router?;
     // Some networks give out a /32 and a router beside it.

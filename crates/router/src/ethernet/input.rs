@@ -1,13 +1,14 @@
-//! `ethernet-input`: one pass over the Ethernet and IPv4 or IPv6 headers, or labels, and whose frames they are.
+//! `ethernet-input`: one pass over the Ethernet and the IPv4, IPv6 or MPLS headers, which also finds the sub-interface
+//! that a frame belongs to.
 //!
-//! Which of them a pass looks for is the first frame's to say: who follows with another is looked at by `ip4-input`,
+//! The first frame decides which headers the pass expects. A frame with other headers is checked by `ip4-input`,
 //! `ip6-input` or `mpls-input`.
 //!
 //! Reads: `l2`, `length`, `rx_interface`. Writes: check bits into `flags`, `target` (IPv4 destination, or top label),
 //! `l3`; `rx_interface`, when a sub-interface takes the frame by its VLAN tags; cuts Ethernet padding off `length`.
-//! Next: `ip4-input`, `ip6-input`, `mpls-input`, `arp-input`, `llc-input`, or a drop by name. While it looks at
-//! headers it has what their destinations need of a large routing table fetched; behind a label it looks at the IPv4
-//! header, too, for the node that takes the label off.
+//! Next: `ip4-input`, `ip6-input`, `mpls-input`, `arp-input`, `llc-input`, or a drop by name. While it reads the
+//! headers it prefetches the entries of a large routing table that their destinations need. Behind a label it reads the
+//! IPv4 header, too, for the node that takes the label off.
 
 use super::station;
 use crate::interface::{InterfaceView, SharedViews, ViewTable};
@@ -61,7 +62,7 @@ graph::edges! {
     }
 }
 
-/// Fewer packets than this have nothing fetched for them.
+/// With fewer packets than this, nothing is prefetched.
 const FEW: usize = 16;
 
 /// The largest length that an 802.3 frame can have in place of a type.
@@ -76,20 +77,20 @@ pub struct EthernetInput {
     intake: Intake,
 }
 
-/// What frames are judged with.
+/// What frames are checked against.
 struct Intake {
     fibs: Fibs4,
-    /// Packets and bytes received, by interface: devices count their own, we the sub-interfaces'.
+    /// Packets and bytes received, by interface. Devices count their own; this node counts those of sub-interfaces.
     rx: Arc<CounterTable>,
     scratch: Box<Scratch>,
 }
 
-/// What is known of the frames of one vector; kept, so that no vector has to clear it.
+/// What the pass found out about the frames of one vector. Kept, so that it need not be cleared for each vector.
 struct Scratch {
     shapes: [Shape; VECTOR_SIZE],
-    /// The control information of their tags.
+    /// The control information of their VLAN tags.
     tags: [u32; VECTOR_SIZE],
-    /// Their lengths before padding is cut off: what came is what counts.
+    /// Their lengths before padding is cut off: counters include the padding.
     lengths: [u16; VECTOR_SIZE],
 }
 
@@ -122,13 +123,13 @@ impl Map for EthernetInput {
 
 const LINK_FAULTS: u32 = check::OTHER_STATION | check::GROUP | check::SHORT;
 
-/// What a pass over headers has found.
+/// The result of a pass over headers.
 #[derive(Clone, Copy)]
 struct HeaderScan {
     faults: u32,
-    /// The bit of packets of another EtherType than it looked for.
+    /// The flag of packets whose EtherType is not the one that the pass looked for.
     missed: u32,
-    /// Where those go of that EtherType.
+    /// The next node of packets whose EtherType is the expected one.
     found: Edge,
 }
 
@@ -137,14 +138,14 @@ impl HeaderScan {
     const IP6: HeaderScan = HeaderScan { faults: 0, missed: check::NOT_IP6, found: Edge::Ip6Input };
     const MPLS: HeaderScan = HeaderScan { faults: 0, missed: check::NOT_MPLS, found: Edge::MplsInput };
 
-    /// Where all go, when that needs no second look.
+    /// The next node of all packets, when none needs a second look.
     fn plain(self) -> Option<Edge> {
         (self.faults & (LINK_FAULTS | self.missed) == 0).then_some(self.found)
     }
 }
 
 impl Intake {
-    /// Packets `range`, all received on the interface `rx`.
+    /// Handles packets `range`, all received on the interface `rx`.
     #[inline]
     fn input(
         &mut self,
@@ -173,7 +174,7 @@ impl Intake {
             let faults = batch::ethernet_mpls(&frames, view.mac, columns);
             return self.examined(cx, vector, range, (table, view), HeaderScan { faults, ..HeaderScan::MPLS });
         }
-        // Few packets are through before anything has come.
+        // With few packets the pass is over before prefetched lines arrive.
         let slots = if frames.len() < FEW { None } else { self.fibs.ahead(cx.round, view.ip4_table) };
         let faults = match slots {
             Some(slots) => batch::ethernet_ip4_ahead(&frames, view.mac, columns, |targets| slots.ask(targets)),
@@ -182,7 +183,7 @@ impl Intake {
         self.examined(cx, vector, range, (table, view), HeaderScan { faults, ..HeaderScan::IP4 });
     }
 
-    /// Packets `range`, without sub-interfaces, after a pass over their headers.
+    /// Handles packets `range` of an interface without sub-interfaces, after the pass over their headers.
     #[inline]
     fn examined(
         &mut self,
@@ -203,7 +204,8 @@ impl Intake {
         }
         for i in range.clone() {
             let Some(edge) = ethertype_edge(cx, vector, i, looked) else {
-                // A tag, though nobody expects one: it and the rest are looked at anew.
+                // A VLAN tag, though the interface has no sub-interfaces: check this packet and the rest again, one by
+                // one.
                 vector.columns().flags[i..range.end].iter_mut().for_each(|flags| *flags &= !check::ALL);
                 return self.one_by_one(cx, vector, i..range.end, table, view);
             };
@@ -211,8 +213,8 @@ impl Intake {
         }
     }
 
-    /// Packets `range` that may carry VLAN tags, of the interface of `view`. Most often all of
-    /// them are of one shape, and of one VLAN.
+    /// Handles packets `range`, which may carry VLAN tags, of the interface of `view`. Most often all of them have the
+    /// same shape and the same VLAN.
     #[inline]
     fn demultiplex(
         &mut self,
@@ -292,7 +294,7 @@ impl Intake {
         }
     }
 
-    /// Packets `range`, each of a shape of its own.
+    /// Handles packets `range`, each with its own shape.
     fn one_by_one(
         &mut self,
         cx: &mut Context<'_>,
@@ -337,7 +339,7 @@ fn count(rx: &CounterTable, cx: &Context<'_>, found: Found, lengths: &[u16]) {
     rx.add(cx.thread, at, 1, bytes.into());
 }
 
-/// Takes what is for extra addresses of the receiving interface.
+/// Accepts frames to the extra addresses of the receiving interface.
 #[inline]
 fn admit(cx: &Context<'_>, vector: &mut Vector, range: &Range<usize>, view: &InterfaceView, faults: u32) {
     if faults & check::OTHER_STATION != 0 && !view.stations.is_empty() {
@@ -345,8 +347,8 @@ fn admit(cx: &Context<'_>, vector: &mut Vector, range: &Range<usize>, view: &Int
     }
 }
 
-/// Gives a packet to its owner and says where it goes: where all go when nothing is wrong with any, else by its flags
-/// and what was looked for.
+/// Gives a packet to its owner and sets its edge: `plain` when no packet of the pass has a fault, else by the packet's
+/// own flags and EtherType.
 #[inline]
 fn give(
     cx: &Context<'_>,
@@ -372,8 +374,7 @@ fn give(
     vector.set_edge(i, edge.into());
 }
 
-/// Whose a frame is with these tags: a sub-interface's, or, with none, the receiving
-/// interface's own.
+/// The owner of a frame with these tags: a sub-interface, or none when it is the receiving interface itself.
 #[inline]
 fn owner(view: &InterfaceView, shape: Shape, tags: u32) -> Result<Option<Found>, Edge> {
     if shape.is_truncated() {
@@ -383,7 +384,7 @@ fn owner(view: &InterfaceView, shape: Shape, tags: u32) -> Result<Option<Found>,
         return Err(Edge::TooManyTags);
     }
     let (outer, inner) = ((tags >> 16) as u16 & VID_MASK, tags as u16 & VID_MASK);
-    // IEEE 802.1Q-2022 9.6: identifier 0 names no VLAN, the tag only tells a priority.
+    // IEEE 802.1Q-2022 9.6: identifier 0 names no VLAN, the tag only carries a priority.
     if shape.depth() == 0 || shape.depth() == 1 && outer == 0 {
         return Ok(view.sub_interfaces.as_ref().and_then(|demux| demux.untagged()));
     }
@@ -396,8 +397,8 @@ fn owner(view: &InterfaceView, shape: Shape, tags: u32) -> Result<Option<Found>,
     found.map(Some).ok_or(Edge::UnknownVlan)
 }
 
-/// Decides anew whether a frame is for the owner of the address `mac`, or for an extra one of the
-/// interface that received it.
+/// Decides again whether a frame is for the owner of the address `mac`, or for an extra address of the interface that
+/// received it.
 fn address_to(cx: &Context<'_>, vector: &mut Vector, i: usize, mac: MacAddress, view: &InterfaceView) {
     let columns = vector.columns();
     let l2 = columns.l2[i] as usize;
@@ -409,13 +410,13 @@ fn address_to(cx: &Context<'_>, vector: &mut Vector, i: usize, mac: MacAddress, 
     }
 }
 
-/// The EtherType at an offset of a frame's head.
+/// The EtherType at an offset of a frame's first bytes.
 fn ethertype_at(head: &[u8; 64], at: usize) -> EtherType {
     EtherType(u16::from_be_bytes([head[at], head[at + 1]]))
 }
 
-/// Where a packet goes by its checks and its EtherType, the two bytes before `l3`; none when
-/// that is a VLAN tag's. The pass over headers has set its bit where the EtherType is not the one that it looked for.
+/// The edge of a packet by its check bits and its EtherType, the two bytes before `l3`; none when these are a VLAN
+/// tag's. The pass over headers has set `missed` where the EtherType is not the one that it looked for.
 fn ethertype_edge(cx: &Context<'_>, vector: &mut Vector, i: usize, looked: HeaderScan) -> Option<Edge> {
     let columns = vector.columns();
     let (flags, length) = (columns.flags[i], columns.length[i] as usize);
@@ -425,7 +426,7 @@ fn ethertype_edge(cx: &Context<'_>, vector: &mut Vector, i: usize, looked: Heade
     } else if flags & check::OTHER_STATION != 0 {
         Edge::OtherStation
     } else if flags & looked.missed == 0 {
-        // What is too short for its IP header goes on, too: who looks at that says so.
+        // A packet too short for its IP header goes on, too: the next node reports it.
         looked.found
     } else {
         let bytes = cx.buffers.bytes(columns.packets[i]);
@@ -443,8 +444,8 @@ fn ethertype_edge(cx: &Context<'_>, vector: &mut Vector, i: usize, looked: Heade
     })
 }
 
-/// Where a frame goes that has `said` in place of a type, behind a link header of so many bytes;
-/// padding after what it says is cut off.
+/// The edge of a frame that has the length `said` in place of a type, behind a link header of `link` bytes. Cuts off
+/// padding beyond that length.
 fn length_edge(flags: u32, length: &mut u16, link: u16, said: u16) -> Edge {
     if said > MAX_PAYLOAD {
         return Edge::NeitherLengthNorType;

@@ -1,7 +1,7 @@
-//! `llc-input`: frames with an IEEE 802.3 length, which IEEE 802.2 (LLC) tells apart.
+//! `llc-input`: frames with an IEEE 802.3 length, classified by their IEEE 802.2 (LLC) header.
 //!
-//! Reads: `l2`, `l3` (at the LLC header), `length`. Writes: nothing. Next: `snap-input`; all
-//! else is punted, counted by interface and by what it is. Nothing takes punted frames yet.
+//! Reads: `l2`, `l3` (at the LLC header), `length`. Writes: nothing. Next: `snap-input`; all other frames are punted,
+//! counted by interface and by protocol. No node takes punted frames yet.
 
 use super::head;
 use graph::{Context, CounterTable, Map, NodeSpec, Snapshot, Vector};
@@ -57,7 +57,7 @@ const UI: u8 = 0x03;
 
 fn kind(header: &[u8]) -> Edge {
     let &[dsap, ssap, control, ..] = header else { return Edge::Truncated };
-    // The lowest bit of the source tells commands from responses.
+    // The lowest bit of the source distinguishes commands from responses.
     let ssap = ssap & !1;
     match (dsap, ssap) {
         (SNAP, SNAP) if control == UI => Edge::Snap,

@@ -1,8 +1,7 @@
-//! `snap-input`: LLC frames that an organization's protocol number tells apart (IEEE 802, 9.5;
-//! RFC 1042).
+//! `snap-input`: LLC frames, classified by an organization's protocol number (IEEE 802, 9.5; RFC 1042).
 //!
-//! Reads: `l2`, `l3` (at the LLC header), `length`. Writes: nothing. Next: none; every frame is
-//! punted, counted by interface and by organization. Nothing takes punted frames yet.
+//! Reads: `l2`, `l3` (at the LLC header), `length`. Writes: nothing. Next: none; every frame is punted, counted by
+//! interface and by organization. No node takes punted frames yet.
 
 use super::head;
 use graph::{Context, CounterTable, Map, NodeSpec, Snapshot, Vector};

@@ -1,15 +1,15 @@
-//! Frames that are not for an interface's own address, but for an extra one.
+//! Frames to an extra Ethernet address of an interface.
 //!
-//! The header pass compares with one address only. What it takes for another station's is
-//! compared with the extra ones here: whoever has none, and frames for the own address, cost
-//! nothing.
+//! The header pass compares with one address only, and marks all other frames as another station's. This code compares
+//! the marked frames with the extra addresses. Interfaces without extra addresses, and frames to the interface's own
+//! address, pay nothing for it.
 
 use crate::interface::InterfaceView;
 use graph::{Context, Vector};
 use std::ops::Range;
 use wire::batch::check;
 
-/// Takes the mark off packets of `range` that are for an extra address of the interface.
+/// Clears the mark of packets in `range` that are for an extra address of the interface.
 #[cold]
 pub fn admit(cx: &Context<'_>, vector: &mut Vector, range: Range<usize>, view: &InterfaceView) {
     let columns = vector.columns();

@@ -12,15 +12,16 @@ use wire::pretty::Summary;
 graph::edges! {
     /// Edges to workers follow this.
     pub enum Edge {
-        /// On this worker: the interface's packets stay where they came.
+        /// On this worker: the packets of the interface stay where they were received.
         EthernetInput => next "ethernet-input",
     }
 }
 
-/// Bytes of a frame that are looked at: more than two tags, a stack of labels or a tunnel, and two headers take.
+/// How many bytes of a frame the flow hash may read. They cover more than two tags, a stack of labels or a tunnel, and
+/// two headers.
 const HEAD: usize = 192;
 
-/// Among which workers packets are shared out, as the node sees it.
+/// The workers that share an interface's packets, as the node sees them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shares {
     pub hasher: FlowHasher,
@@ -64,7 +65,7 @@ impl Map for WorkerHandoff {
     }
 }
 
-/// Writes the edges of packets of one interface.
+/// Sets the edges of packets of one interface.
 fn share_out(
     table: &ViewTable,
     interface: InterfaceIndex,
@@ -72,7 +73,7 @@ fn share_out(
     vector: &mut Vector,
     range: std::ops::Range<usize>,
 ) {
-    // It may have been told to keep them meanwhile.
+    // Hand-off may have been disabled on this interface since the packets arrived.
     let shares = table.get(interface).and_then(|view| view.handoff.as_ref());
     let columns = vector.columns();
     let Some(shares) = shares else { return columns.edge[range].fill(Edge::EthernetInput.into()) };

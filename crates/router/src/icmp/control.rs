@@ -1,4 +1,4 @@
-//! What operators set of ICMP.
+//! The operator's settings of ICMP.
 
 use super::policy::{Policy, Switches};
 use crate::rate::Limit;
@@ -8,14 +8,14 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use wire::Family;
 
-/// Errors, and TCP resets, that a worker sends at most unless an operator says otherwise: enough for a
-/// traceroute of every host behind it at once, and no burst that fills a queue.
+/// The most errors, and TCP resets, that a worker sends unless an operator sets another limit: enough for a traceroute
+/// of every host behind it at once, without a burst that fills a queue.
 pub(super) const DEFAULT_LIMIT: Limit = Limit { per_second: 1000, burst: 100 };
-/// Bounds of what operators may set.
+/// Bounds of the operator's settings.
 pub const MAX_RATE: u32 = 1_000_000;
 pub const MAX_BURST: u32 = 100_000;
 
-/// Control's ICMP state.
+/// The control thread's ICMP state.
 #[derive(Debug)]
 pub struct Icmp {
     pub(crate) limit: Limit,
@@ -34,7 +34,7 @@ impl Icmp {
         self.limit != DEFAULT_LIMIT
     }
 
-    /// Interfaces whose hosts are told of better next hops by redirects of a family.
+    /// Interfaces whose hosts get redirects of a family to better next hops.
     pub fn redirects(&self, family: Family) -> impl Iterator<Item = InterfaceIndex> + '_ {
         match family {
             Family::Ip4 => self.redirects.iter(),
@@ -65,14 +65,14 @@ impl Default for Policy {
 }
 
 impl Router {
-    /// Sets how many ICMP errors, and how many TCP resets, each worker sends a second, and how many at once
-    /// after a rest. The bounds are the commands'. Without figures: what it is unless set.
+    /// Sets how many ICMP errors, and how many TCP resets, each worker sends a second, and how many at once after a
+    /// pause. The commands check the bounds. `None` restores the default.
     pub fn set_icmp_limit(&mut self, limit: Option<(u32, u32)>) {
         self.icmp.limit = limit.map_or(DEFAULT_LIMIT, |(per_second, burst)| Limit { per_second, burst });
         self.publish_icmp_policy();
     }
 
-    /// Whether hosts on an interface are told of better next hops (redirects of RFC 792, RFC 4861).
+    /// Whether hosts on an interface get redirects to better next hops (RFC 792, RFC 4861).
     ///
     /// # Errors
     /// When there is no such interface.
@@ -83,24 +83,24 @@ impl Router {
         Ok(())
     }
 
-    /// An interface goes away.
+    /// Called when an interface is deleted.
     pub(crate) fn forget_redirects(&mut self, index: InterfaceIndex) {
         Family::ALL.into_iter().for_each(|family| self.icmp.redirects_mut(family).switch(index, false));
     }
 
-    /// RFC 1812 5.2.7.2, 4.3.2.4: the address that stands for the router where an interface has none.
+    /// RFC 1812 5.2.7.2, 4.3.2.4: the router's address when an interface has none.
     pub fn router_id(&self) -> Option<Ipv4Addr> {
         let speaker = self.interfaces.book.borrow().speaker(Family::Ip4)?;
         self.interfaces.get(speaker).ok()?.addresses.first().map(|own| own.address())
     }
 
-    /// The same of IPv6, of an address that is of more than one link.
+    /// The same for IPv6: an address that is valid beyond its link.
     pub fn router_id6(&self) -> Option<Ipv6Addr> {
         let speaker = self.interfaces.book.borrow().speaker(Family::Ip6)?;
         self.interfaces.get(speaker).ok()?.ip6.addresses.first().map(|own| own.address())
     }
 
-    /// Publishes what ICMP errors depend on: something of it, or of interfaces, has changed.
+    /// Publishes the state that ICMP errors depend on, after a change of it or of interfaces.
     pub(crate) fn publish_icmp_policy(&self) {
         let (broadcasts, tables) = {
             let book = self.interfaces.book.borrow();

@@ -4,10 +4,10 @@
 //! of the packet, in place; `target`, the sender. Next: `ip4-lookup`; `mpls-lookup` with a report on a packet that a
 //! label led here: the report follows the packet's path, with the same labels.
 //!
-//! An error is never sent about what RFC 1812 4.3.2.7 lists, and by each worker no more than the operator
-//! allows (4.3.2.8). It is sent from an address of the interface by which it leaves (4.3.2.4). The packet is
-//! quoted as it was received, as far as fits 576 bytes (4.3.2.3). The length field of RFC 4884 stays zero: it
-//! goes with an extension structure, of which there is none here.
+//! No error is sent about the packets that RFC 1812 4.3.2.7 lists, and each worker sends no more than the operator
+//! allows (4.3.2.8). An error is sent from an address of the interface by which it leaves (4.3.2.4). It quotes the
+//! packet as it was received, as far as fits 576 bytes (4.3.2.3). The length field of RFC 4884 stays zero, because it
+//! belongs to an extension structure, and these errors have none.
 
 use super::input::OUR_TTL;
 use super::ping::{self, Refusal};
@@ -100,14 +100,14 @@ impl Report {
     pub fn unreachable(code: u8) -> Report {
         Report { kind: Type::DESTINATION_UNREACHABLE, code, rest: 0 }
     }
-    /// RFC 1812 5.2.7.2: packets to the quoted destination are to go to this neighbour.
+    /// RFC 1812 5.2.7.2: packets to the quoted destination should go to this neighbour.
     pub fn redirect(gateway: Ipv4Addr) -> Report {
         Report { kind: Type::REDIRECT, code: redirect::HOST, rest: gateway.into() }
     }
     pub fn ttl_expired() -> Report {
         Report { kind: Type::TIME_EXCEEDED, code: time_exceeded::TTL, rest: 0 }
     }
-    /// RFC 1122 3.3.2: fragments of its datagram did not come in time.
+    /// RFC 1122 3.3.2: fragments of the datagram did not arrive in time.
     pub fn reassembly_time_exceeded() -> Report {
         Report { kind: Type::TIME_EXCEEDED, code: time_exceeded::FRAGMENT_REASSEMBLY, rest: 0 }
     }
@@ -115,7 +115,7 @@ impl Report {
     pub fn parameter_problem(at: u8) -> Report {
         Report { kind: Type::PARAMETER_PROBLEM, code: 0, rest: (at as u32) << 24 }
     }
-    /// RFC 1812 5.2.7.1: forbidden by a filter of the operator's.
+    /// RFC 1812 5.2.7.1: forbidden by an operator's filter.
     pub fn prohibited() -> Report {
         Report::unreachable(unreachable::COMMUNICATION_PROHIBITED)
     }
@@ -125,7 +125,7 @@ impl Report {
     }
 }
 
-/// What is sent, and why its original is dropped. `ip4-redirect` counts redirects.
+/// The errors, and the edge by which the original packet is dropped. `ip4-redirect` counts redirects.
 const SENT: &[((Type, u8), Edge)] = &[
     ((Type::TIME_EXCEEDED, time_exceeded::TTL), Edge::TimeExceeded),
     ((Type::TIME_EXCEEDED, time_exceeded::FRAGMENT_REASSEMBLY), Edge::ReassemblyTimeExceeded),
@@ -186,20 +186,20 @@ impl IcmpError {
         Edge::Label
     }
 
-    /// Tells control of an echo request of this router that is not forwarded; whether it was one.
+    /// Reports an echo request of this router that is not forwarded to the control thread. Returns whether it was one.
     fn tell_ping(&self, cx: &Context<'_>, row: &Row) -> bool {
         let Report { kind, code, .. } = Report::from(row.scratch);
         let event = ping::answer::refused(cx, row, Refusal::Ip4(kind, code));
         event.is_some_and(|event| self.events.try_send(event.into()).is_ok())
     }
 
-    /// RFC 1812 4.3.2.4: an address of the interface by which packets to the sender leave: that on the network of
-    /// the next hop, else its primary one. Over several paths the first one counts, so that one sender always
-    /// sees the same address. An error that finds no way out has the address of where the packet came in.
+    /// RFC 1812 4.3.2.4: an address of the interface by which packets to the sender leave: the one on the network of
+    /// the next hop, else the primary one. With several paths the first one counts, so that a sender always sees the
+    /// same address. Without a route to the sender it is an address of the receiving interface.
     fn address_towards(&self, cx: &Context<'_>, row: &Row, sender: Ipv4Addr) -> Option<Ipv4Addr> {
         let view = self.view.load(cx.round);
         if row.flags & flag::BEHIND_LABEL != 0 {
-            // Its sender is not this router's to know: the answer goes on along the packet's path.
+            // The router cannot know how to reach the sender: the answer follows the packet's path.
             return view.get(row.rx_interface)?.address_towards(sender);
         }
         let leaf = self.fibs.first_way(cx.round, row.rx_interface, sender.into(), &self.objects);
@@ -211,7 +211,7 @@ impl IcmpError {
                 let there = || view.get(out)?.address_towards(next_hop);
                 match view.table_of(Family::Ip4, out) == view.table_of(Family::Ip4, row.rx_interface) {
                     true => there(),
-                    // The sender's table knows nothing of that interface's network.
+                    // The sender's table does not know that interface's network.
                     false => view.get(row.rx_interface)?.address_towards(sender).or_else(there),
                 }
             }
@@ -220,7 +220,7 @@ impl IcmpError {
     }
 }
 
-/// RFC 1812 4.3.2.7: about which packets no error is sent.
+/// RFC 1812 4.3.2.7: whether an error about this packet is forbidden, and by which edge the packet ends then.
 pub(crate) fn forbidden(cx: &Context<'_>, row: &Row, policy: &Policy) -> Option<Edge> {
     if row.flags & flag::ORIGINATED != 0 {
         return Some(Edge::AboutOurs);
@@ -254,7 +254,7 @@ pub(crate) fn quoted(cx: &Context<'_>, row: &Row) -> usize {
     report::quoted(cx, row, MAX_MESSAGE - HEADERS)
 }
 
-/// Writes the headers of an error before the quote, which is in its place behind [`HEADERS`] bytes.
+/// Writes the headers of an error before the quote, which is already in place behind [`HEADERS`] bytes.
 pub(crate) fn emit(packet: &mut [u8], report: Report, us: Ipv4Addr, to: Ipv4Addr, id: u16) {
     let (ip, message) = packet.split_at_mut(ipv4::HEADER_LEN);
     icmp::emit(message, report.kind, report.code, report.rest);
@@ -277,7 +277,7 @@ pub(crate) fn emit(packet: &mut [u8], report: Report, us: Ipv4Addr, to: Ipv4Addr
     .emit(ip);
 }
 
-/// Puts the message around the packet's start; what does not fit the quote is let go.
+/// Writes the message around the start of the packet, and cuts off what is beyond the quote.
 fn write(cx: &mut Context<'_>, row: &mut Row, us: Ipv4Addr, sender: Ipv4Addr, id: u16) {
     let quote = quoted(cx, row);
     keep_first_buffer(cx, row);

@@ -1,8 +1,8 @@
 //! `ip4-icmp-input`: ICMP messages to this router.
 //!
-//! Reads: the message behind the IPv4 header at `l3`. Writes: the echo reply in place;
-//! `target`, its destination. Next: `ip4-lookup` with a reply; `ip4-punt` with what asks for nothing here. Answers to
-//! pings of our own, and errors about them, are told to control.
+//! Reads: the message behind the IPv4 header at `l3`. Writes: the echo reply in place; `target`, its destination. Next:
+//! `ip4-lookup` with a reply; `ip4-punt` with messages that no node here answers. The worker reports replies to the
+//! router's own pings, and errors about them, to the control thread.
 
 use super::ping::awaited::Awaited;
 use crate::events::EventSender;
@@ -62,7 +62,7 @@ impl EchoInput {
         if row.l3_length() < header_length + icmpv4::HEADER_LEN {
             return Edge::Truncated;
         }
-        // A host behind the same machine may leave the checksum to its device.
+        // A host on the same machine may leave the checksum to its device.
         if row.flags & flag::PARTIAL_CHECKSUM == 0
             && transport_checksum(cx, row, start, row.l3_length() - header_length, 0) != 0
         {
@@ -94,7 +94,7 @@ fn reply(cx: &mut Context<'_>, row: &mut Row, start: usize) -> Edge {
         return Edge::Group; // RFC 1122 3.2.2.6 lets us
     }
     let bytes = cx.buffers.bytes_mut(row.packet);
-    // The type changes from 8 to 0 and nothing else (RFC 1624).
+    // Only the type changes, from 8 to 0 (RFC 1624).
     bytes[start] = Type::ECHO_REPLY.0;
     if row.flags & flag::PARTIAL_CHECKSUM == 0 {
         let old = u16::from_be_bytes([bytes[start + 2], bytes[start + 3]]);
@@ -107,7 +107,7 @@ fn reply(cx: &mut Context<'_>, row: &mut Row, start: usize) -> Edge {
     header.set_src(us);
     header.set_dst(asker);
     header.set_ttl(OUR_TTL);
-    // Whole by now, and ours: it may be cut on its way back.
+    // The packet is reassembled by now and is our own: it may be fragmented on its way back.
     header.set_fragment(false, false, 0);
     header.fill_checksum();
     row.target = asker.into();

@@ -1,5 +1,5 @@
-//! What of the router's state its ICMP errors depend on: published whole by control, borrowed by nodes for a
-//! round.
+//! The state of the router that its ICMP errors depend on. The control thread publishes it as a whole, and nodes borrow
+//! it for a round.
 
 use crate::chunks::Chunks;
 use crate::ip::control::TableIndex;
@@ -11,24 +11,24 @@ use std::sync::Arc;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Policy {
-    /// Errors, and TCP resets, that a worker sends at most.
+    /// The most errors, and TCP resets, that a worker sends.
     pub limit: Limit,
-    /// What errors are sent from when the interface by which they leave has no address: the first one of the first
-    /// loopback interface that is up, else of the first interface that is.
+    /// The source of errors when the interface by which they leave has no address: the first address of the first
+    /// loopback interface that is up, else of the first interface that is up.
     pub router_id: Option<Ipv4Addr>,
-    /// The same of IPv6: the first global address of that interface.
+    /// The same for IPv6: the first global address of that interface.
     pub router_id6: Option<Ipv6Addr>,
     /// The broadcast addresses of attached networks, each with the routing table of its interface, in order.
     pub broadcasts: Arc<Vec<(TableIndex, Ipv4Addr)>>,
-    /// The routing tables of interfaces, by index; beyond, it is the default one.
+    /// The routing tables of interfaces, by index; for an index beyond, the default table.
     pub tables: Arc<Vec<TableIndex>>,
-    /// Interfaces whose hosts are told of better next hops.
+    /// Interfaces whose hosts get redirects to better next hops.
     pub redirects: Switches,
-    /// The same of IPv6.
+    /// The same for IPv6.
     pub redirects6: Switches,
 }
 
-/// On which interfaces something is switched on.
+/// The interfaces on which something is switched on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Switches {
     /// By index.
@@ -36,7 +36,7 @@ pub(crate) struct Switches {
 }
 
 impl Switches {
-    /// Whether there is any.
+    /// Whether it is on anywhere.
     #[inline]
     pub fn any(&self) -> bool {
         self.interfaces.any()
@@ -51,17 +51,17 @@ impl Switches {
         self.interfaces.set(interface.0 as usize, on.then_some(()));
     }
 
-    /// Those on which it is on.
+    /// The interfaces on which it is on.
     pub fn iter(&self) -> impl Iterator<Item = InterfaceIndex> {
         self.interfaces.numbered().map(|(number, ())| InterfaceIndex(number as u32))
     }
 }
 
-/// The policy as control publishes it.
+/// The policy as the control thread publishes it.
 pub(crate) type SharedPolicy = Arc<Published<Policy>>;
 
 impl Policy {
-    /// Whether packets to this address that came by `rx` are for all hosts of an attached network.
+    /// Whether packets to this address that came by `rx` are directed broadcasts of an attached network.
     pub fn is_broadcast(&self, rx: InterfaceIndex, address: Ipv4Addr) -> bool {
         let table = self.tables.get(rx.0 as usize).copied().unwrap_or_default();
         self.broadcasts.binary_search(&(table, address)).is_ok()

@@ -1,10 +1,9 @@
-//! `ip4-redirect`: tells hosts of a better next hop than this router; and what it shares with `ip6-redirect`.
+//! `ip4-redirect`: tells hosts of a better next hop than this router. `ip6-redirect` shares most of it.
 //!
-//! `ip4-rewrite` sends packets here that are about to leave by the interface that they came by, when an
-//! operator wants redirects there. They go back and on their way, marked, so that they come here once. When
-//! the next hop is the sender's neighbour, the sender gets an ICMP redirect for the host as well (RFC 1812
-//! 5.2.7.2). Reads: `target`, the adjacency; the packet at `l3`. Next: `ip4-rewrite` with the packet,
-//! `ip4-lookup` with the message.
+//! `ip4-rewrite` sends packets here that are about to leave by the interface that they came by, if redirects are
+//! enabled on it. The packets return to `ip4-rewrite` with a mark, so that they come here only once. When the next hop
+//! is the sender's neighbour, the sender also gets an ICMP redirect for the host (RFC 1812 5.2.7.2). Reads: `target`,
+//! the adjacency; the packet at `l3`. Next: `ip4-rewrite` with the packet, `ip4-lookup` with the message.
 
 use super::error::{self, Report};
 use super::policy::SharedPolicy;
@@ -21,7 +20,7 @@ use wire::ipv4;
 use wire::{batch::check, icmpv4};
 
 graph::edges! {
-    /// Of either family, in this order.
+    /// The edges of either family, in this order.
     pub enum Edge {
         Rewrite => next "ip4-rewrite",
         Message => next "ip4-lookup",
@@ -60,17 +59,17 @@ const SENT: usize = 0;
 const LIMITED: usize = 1;
 const NO_BUFFER: usize = 2;
 
-/// A host that was told of a destination is not told again for so long: it may take no heed (RFC 1812
-/// 4.3.2.8 wants such messages limited).
+/// How long a host gets no second redirect for the same destination, because it may ignore redirects (RFC 1812 4.3.2.8
+/// asks for such a limit).
 const QUIET: Duration = Duration::from_secs(1);
-/// Places where it is remembered who was told of what, and when.
+/// Slots that remember when a redirect was sent, by sender and destination.
 const REMEMBERED: usize = 1024;
 
 pub fn spec() -> NodeSpec {
     NodeSpec { name: "ip4-redirect".into(), edges: Edge::EDGES, counters: COUNTERS, trace: crate::headers::trace_ip4 }
 }
 
-/// What the nodes read.
+/// The tables that the nodes read.
 #[derive(Clone)]
 pub(crate) struct Tables {
     pub objects: ObjectHandle,
@@ -78,20 +77,20 @@ pub(crate) struct Tables {
     pub policy: SharedPolicy,
 }
 
-/// What the sender of a packet is told, of either family.
+/// A redirect of either family.
 pub(crate) trait Advice: Sized + 'static {
     /// Bytes ahead of the quote.
     const HEADERS: usize;
 
-    /// When there is something to tell.
+    /// The redirect for a packet, if there is a better next hop.
     fn find(tables: &Tables, cx: &mut Context<'_>, row: &Row) -> Option<Self>;
-    /// Who is told, and about packets to whom.
+    /// The receiver of the redirect, and the destination that it is about.
     fn about(&self) -> (IpAddr, IpAddr);
     /// How many bytes of the packet are quoted, from its IP header on.
     fn quoted(cx: &Context<'_>, row: &Row) -> usize;
     /// Writes the headers before the quote, which is in its place.
     fn emit(&self, packet: &mut [u8], id: u16);
-    /// Where the message goes: what its node wants to know of it.
+    /// Sets what the node that sends the message needs to know.
     fn leave(&self, row: &mut Row);
 }
 
@@ -99,7 +98,7 @@ pub(crate) trait Advice: Sized + 'static {
 pub(crate) struct Redirect<A> {
     tables: Tables,
     bucket: TokenBucket,
-    /// Until when nobody is told, by hash of sender and destination; 0: nobody was.
+    /// Until when no redirect is sent, by hash of sender and destination; 0 when none was sent yet.
     told: Vec<u64>,
     next_id: u16,
     advice: PhantomData<fn() -> A>,
@@ -110,10 +109,10 @@ impl<A: Advice> Redirect<A> {
         Redirect { tables, bucket: TokenBucket::full(), told: vec![0; REMEMBERED], next_id: 0, advice: PhantomData }
     }
 
-    /// Tells the sender of a packet of its next hop, when there is something to tell.
+    /// Sends a packet's sender a redirect, if there is a better next hop.
     fn tell(&mut self, x: &mut Expansion<'_, '_>, row: &Row) {
         let Some(advice) = A::find(&self.tables, x.cx, row) else { return };
-        // Others who share the place wait as well: nobody can push out what is remembered.
+        // Senders that share the slot wait as well, so that no sender can evict an entry.
         let told = &mut self.told[place_of(advice.about())];
         let limit = self.tables.policy.load(x.cx.round).limit;
         if x.cx.now < *told || !self.bucket.take(limit, x.cx.now) {
@@ -135,7 +134,7 @@ fn place_of(about: (IpAddr, IpAddr)) -> usize {
     hasher.finish() as usize % REMEMBERED
 }
 
-/// A new packet that carries advice about `row`; none when there is no buffer.
+/// A new packet with a redirect about `row`, or `None` when there is no buffer.
 fn message<A: Advice>(x: &mut Expansion<'_, '_>, row: &Row, advice: &A, id: u16) -> Option<Row> {
     let packet = x.cx.buffers.allocate_one()?;
     let quote = A::quoted(x.cx, row);

@@ -1,12 +1,12 @@
 //! `ip6-icmp-error`: tells the sender of a packet why the packet was not forwarded (RFC 4443 section 3).
 //!
-//! Reads: the packet, and in the scratch word a [`Report`] of what to say. Writes: the ICMPv6 message around the
-//! start of the packet, in place. Next: `ip6-lookup`; or `ip6-glean` when the sender is of the link only.
+//! Reads: the packet, and in the scratch word a [`Report`] of what to say. Writes: the ICMPv6 message around the start
+//! of the packet, in place. Next: `ip6-lookup`; or `ip6-glean` when the sender has a link-local address.
 //!
-//! An error is never sent about what RFC 4443 2.4 (e) lists, and by each worker no more than the operator allows (2.4
-//! (f)). It is sent from the address to which the packet was, when that is ours and of the sender's scope, else from
-//! one of the interface by which it leaves, else from one of another (2.2, RFC 6724 section 5). The packet is quoted
-//! as it was received, as far as fits the least MTU of IPv6 (2.4 (c)).
+//! No error is sent about the packets that RFC 4443 2.4 (e) lists, and each worker sends no more than the operator
+//! allows (2.4 (f)). An error is sent from the packet's destination address, when that is ours and has the sender's
+//! scope. Otherwise it is sent from an address of the interface by which it leaves, or else of another interface (2.2,
+//! RFC 6724 section 5). It quotes the packet as it was received, as far as fits the least MTU of IPv6 (2.4 (c)).
 
 use super::input::becomes_ours;
 use super::reply_path::{self, ReplyPath};
@@ -120,14 +120,14 @@ impl Report {
         Report { kind: Type::PARAMETER_PROBLEM, code, rest: at }
     }
 
-    /// Whether it is said about packets to groups, too.
+    /// Whether it is also sent about packets to groups.
     fn is_about_groups(self) -> bool {
         self.kind == Type::PACKET_TOO_BIG
             || (self.kind, self.code) == (Type::PARAMETER_PROBLEM, parameter_problem::OPTION)
     }
 }
 
-/// What is sent, and why its original is dropped.
+/// The errors, and the edge by which the original packet is dropped.
 const SENT: &[((Type, u8), Edge)] = &[
     ((Type::DESTINATION_UNREACHABLE, unreachable::NO_ROUTE), Edge::NoRoute),
     ((Type::DESTINATION_UNREACHABLE, unreachable::PROHIBITED), Edge::AdminProhibited),
@@ -199,14 +199,14 @@ impl Icmp6Error {
         Edge::Label
     }
 
-    /// Tells control of an echo request of this router that is not forwarded; whether it was one.
+    /// Reports an echo request of this router that is not forwarded to the control thread. Returns whether it was one.
     fn tell_ping(&self, cx: &Context<'_>, row: &Row, report: Report) -> bool {
         let event = answer::refused(cx, row, Refusal::Ip6(report.kind, report.code));
         event.is_some_and(|event| self.events.try_send(event.into()).is_ok())
     }
 
-    /// The address that an error to a sender is from. Over several paths the first one counts, so that one sender
-    /// always sees the same. An error that finds no way out has the address of where the packet came in.
+    /// The source address of an error to a sender. With several paths the first one counts, so that a sender always
+    /// sees the same address. Without a route to the sender it is an address of the receiving interface.
     fn address_towards(
         &self,
         cx: &Context<'_>,
@@ -217,7 +217,7 @@ impl Icmp6Error {
         let view = self.view.load(cx.round);
         let here = &view.get(row.rx_interface)?.ip6;
         let of_one_scope = destination.is_unicast_link_local() == sender.is_unicast_link_local();
-        // RFC 4443 2.2 (a): whichever interface has it. Not from an anycast address (2.2 b).
+        // RFC 4443 2.2 (a): an address of any of our interfaces, but not an anycast address (2.2 b).
         let is_ours = || {
             let leaf = self.fibs.lookup(cx.round, row.rx_interface, destination.into());
             let owner = view.get(InterfaceIndex(leaf.index())).filter(|_| leaf.kind() == kind::RECEIVE);
@@ -231,7 +231,7 @@ impl Icmp6Error {
             return here.link_local;
         }
         if row.flags & flag::BEHIND_LABEL != 0 {
-            // Its sender is not this router's to know: the answer goes on along the packet's path.
+            // The router cannot know how to reach the sender: the answer follows the packet's path.
             return here.address_towards(sender);
         }
         let leaf = self.fibs.first_way(cx.round, row.rx_interface, sender.into(), &self.objects);
@@ -241,7 +241,7 @@ impl Icmp6Error {
                 let there = || view.get(out)?.ip6.address_towards(sender);
                 match view.table_of(Family::Ip6, out) == view.table_of(Family::Ip6, row.rx_interface) {
                     true => there(),
-                    // The sender's table knows nothing of that interface's network.
+                    // The sender's table does not know that interface's network.
                     false => here.address_towards(sender).or_else(there),
                 }
             }
@@ -250,7 +250,8 @@ impl Icmp6Error {
     }
 }
 
-/// RFC 4443 2.4 (e): about which packets no error is sent; of some, about packets to groups it is.
+/// RFC 4443 2.4 (e): whether an error about this packet is forbidden, and by which edge the packet ends then. Some
+/// errors are allowed about packets to groups.
 pub(crate) fn forbidden(cx: &Context<'_>, row: &Row, to_groups_too: bool) -> Option<Edge> {
     if row.flags & flag::ORIGINATED != 0 {
         return Some(Edge::AboutOurs);
@@ -268,7 +269,7 @@ pub(crate) fn forbidden(cx: &Context<'_>, row: &Row, to_groups_too: bool) -> Opt
     if source.is_unspecified() || source.is_multicast() || source.is_loopback() {
         return Some(Edge::AboutSource);
     }
-    // What cannot be walked is not known to be an error. A later fragment of one has no type to be told by.
+    // A packet whose headers cannot be read, or a later fragment, which has no ICMPv6 type, does not count as an error.
     let chain = Chain::walk(header.next_header(), rest).ok()?;
     let is_later = chain.fragment.is_some_and(|header| header.fragment.offset > 0);
     let kind = Type(*rest.get(chain.payload)?);
@@ -276,7 +277,7 @@ pub(crate) fn forbidden(cx: &Context<'_>, row: &Row, to_groups_too: bool) -> Opt
     is_error.then_some(Edge::AboutError)
 }
 
-/// Puts the message around the packet's start; what does not fit the quote is let go.
+/// Writes the message around the start of the packet, and cuts off what is beyond the quote.
 fn write(cx: &mut Context<'_>, row: &mut Row, us: Ipv6Addr, sender: Ipv6Addr, report: Report) {
     let quote = report::quoted(cx, row, usize::from(MIN_MTU) - HEADERS);
     keep_first_buffer(cx, row);

@@ -1,10 +1,10 @@
 //! `ip6-icmp-input`: ICMPv6 messages to this router.
 //!
-//! Reads: the message, which begins so many bytes behind `l3` as the scratch word says. Writes: the echo reply in
-//! place, with an IPv6 header right before it. Next: `ip6-lookup` with a reply, or `ip6-glean` (`ip6-local` when it
-//! asked itself) when the asker, or the address that was asked, is of the link only; `icmp6-neighbor-discovery` with
-//! that; `ip6-punt` with messages that no node here answers. The worker reports replies to the router's own pings, and
-//! errors about them, to the control thread.
+//! Reads: the message, whose offset from `l3` is in the scratch word. Writes: the echo reply in place, with an IPv6
+//! header directly before it. Next: `ip6-lookup` with a reply; `ip6-glean` with a reply from or to a link-local address
+//! (`ip6-local` when the router pinged itself); `icmp6-neighbor-discovery` with its messages; `ip6-punt` with messages
+//! that no node here answers. The worker reports replies to the router's own pings, and errors about them, to the
+//! control thread.
 
 use super::reply_path::{self, ReplyPath};
 use crate::events::EventSender;
@@ -73,7 +73,7 @@ impl Icmp6Input {
         let (l3, before) = (row.l3 as usize, row.scratch as usize);
         let start = l3 + before;
         let length = row.l3_length().saturating_sub(before);
-        // Drivers keep a packet's headers in its first buffer; one whose extension headers push this one out is
+        // Drivers keep a packet's headers in its first buffer. A message that long extension headers push out of it is
         // refused.
         let in_first = (row.l2 as usize + row.first_length(cx.buffers)).saturating_sub(start);
         if length.min(in_first) < icmpv6::HEADER_LEN {
@@ -81,7 +81,7 @@ impl Icmp6Input {
         }
         let header = ipv6::Header::new_unchecked(&cx.buffers.bytes(row.packet)[l3..]);
         let sum = pseudo_header6(header.src(), header.dst(), Protocol::ICMP6.0, length as u32);
-        // A host behind the same machine may leave the checksum to its device.
+        // A host on the same machine may leave the checksum to its device.
         if row.flags & flag::PARTIAL_CHECKSUM == 0 && transport_checksum(cx, row, start, length, sum) != 0 {
             return Edge::BadChecksum;
         }
@@ -102,7 +102,7 @@ impl Icmp6Input {
         }
     }
 
-    /// What asks for nothing here.
+    /// Ends a message that no node here answers.
     fn leave(&self, cx: &Context<'_>, row: &mut Row) -> Edge {
         let ways = self.punts.load(cx.round).of(Family::Ip6);
         let Some(reason) = Unclaimed::message(row, ways) else { return Edge::Own };
@@ -110,16 +110,16 @@ impl Icmp6Input {
         Edge::Unclaimed
     }
 
-    /// Turns a request into its reply, without the extension headers that it had.
+    /// Turns a request into its reply, and removes the request's extension headers.
     fn reply(&self, cx: &mut Context<'_>, row: &mut Row, start: usize, length: usize) -> Edge {
         let l3 = row.l3 as usize;
         let request = ipv6::Header::new_unchecked(&cx.buffers.bytes(row.packet)[l3..]);
         let (asker, asked, class) = (request.src(), request.dst(), request.traffic_class());
         let view = self.view.load(cx.round).get(row.rx_interface);
-        // The leaf names the interface whose address it is.
+        // The leaf names the interface that owns the address.
         let owner = self.view.load(cx.round).get(InterfaceIndex(Leaf(row.target).index()));
         let is_anycast = owner.is_some_and(|owner| owner.ip6.is_anycast(asked));
-        // RFC 4443 4.2: from the address that was asked, or for a group or an anycast address from one of ours.
+        // RFC 4443 4.2: from the requested address; for a group or an anycast address, from one of ours.
         let us = match asked.is_multicast() || is_anycast {
             true => view.and_then(|view| view.ip6.address_towards(asker)),
             false => Some(asked),
@@ -130,7 +130,7 @@ impl Icmp6Input {
         let old = u16::from_be_bytes([bytes[start + 2], bytes[start + 3]]);
         let code = u16::from(bytes[start + 1]);
         bytes[start] = Type::ECHO_REPLY.0;
-        // Both addresses change places, which the sum does not see, and the type changes.
+        // The addresses change places, which does not change the checksum, and the type changes.
         let words = |type_: Type| u16::from(type_.0) << 8 | code;
         let mut sum = checksum::update16(old, words(Type::ECHO_REQUEST), words(Type::ECHO_REPLY));
         for (before, after) in asked.segments().into_iter().zip(us.segments()).filter(|(before, after)| before != after)
@@ -166,7 +166,7 @@ impl Icmp6Input {
     }
 }
 
-/// What was somebody's packet is one of this router's.
+/// Marks a received packet as this router's own.
 pub(crate) fn becomes_ours(row: &mut Row) {
     row.flags = (row.flags & (flag::TRACED | flag::OFFLOAD | flag::CHAINED)) | flag::ORIGINATED | check::EXAMINED6;
     row.scratch = 0;

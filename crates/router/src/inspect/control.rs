@@ -1,4 +1,4 @@
-//! `show control`: what the control thread did longest, and for how long nobody was answered meanwhile.
+//! `show control`: the longest tasks of the control thread, and how long other clients waited meanwhile.
 
 use crate::Router;
 use crate::pace::{ControlStatus, Done};
@@ -27,7 +27,7 @@ pub fn register(set: &mut CommandSet<Router>) {
 
 #[derive(Serialize)]
 struct ShowControl {
-    /// What is done in pieces meanwhile; whoever looks is no part of it.
+    /// The task that is being done in pieces; never this command itself.
     doing: Option<Work>,
     longest: Vec<Work>,
 }

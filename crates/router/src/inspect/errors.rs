@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 pub fn register(set: &mut CommandSet<Router>) {
-    // VPP knows them by both names.
+    // VPP has both names for this command.
     for name in ["show errors", "show node counters"] {
         set.add(Command::new(
             &format!("{name} [verbose] [meaning]"),
@@ -47,7 +47,7 @@ fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError
 
 /// The errors that were counted.
 fn collect(router: &Router, count: impl Fn(usize) -> u64) -> Vec<ShownError> {
-    // A reason may stand twice: two interfaces had the name, one after the other.
+    // A reason may occur twice: two interfaces had the same name, one after the other.
     let mut sums: BTreeMap<(String, String), ShownError> = BTreeMap::new();
     for (index, error) in router.graph.errors().iter().enumerate() {
         let count = count(index);
@@ -62,7 +62,7 @@ fn collect(router: &Router, count: impl Fn(usize) -> u64) -> Vec<ShownError> {
         sums.entry((node, reason)).or_insert(first).count += count;
     }
     let mut errors: Vec<ShownError> = sums.into_values().collect();
-    // What wants somebody to act comes first; the sort keeps the order of names.
+    // Errors that an operator must act on come first; the sort keeps the order of names.
     errors.sort_by_key(|error| Reverse(error.severity as u8));
     errors
 }
@@ -95,7 +95,7 @@ struct ErrorsOfThread {
 #[derive(Serialize)]
 struct ShowErrors {
     errors: Vec<ShownError>,
-    /// With `verbose`.
+    /// Only with `verbose`.
     #[serde(skip_serializing_if = "Option::is_none")]
     threads: Option<Vec<ErrorsOfThread>>,
     /// Neighbours that packets wait for, and those that did not answer.
@@ -151,7 +151,7 @@ impl ShowErrors {
             .titled_column("Reason", Align::Centre, Align::Centre, 35)
             .titled_column("Severity", Align::Centre, Align::Centre, 10);
         for error in &self.errors {
-            // Columns of reasons that fill theirs stay apart.
+            // Reasons that fill their columns are still separated.
             table.row([
                 error.count.to_string(),
                 format!(" {} ", error.node),

@@ -30,7 +30,7 @@ fn show(router: &Router) -> Result<Box<dyn Reply>, CommandError> {
     numbers.truncate(MOST);
     let (watched, sockets) = (watched(router), unix_sockets());
     let files = numbers.into_iter().filter_map(|fd| {
-        // One that was open for the listing only is gone.
+        // The descriptor of this listing itself is closed by now, and skipped.
         let file = fs::read_link(format!("/proc/self/fd/{fd}")).ok()?.to_string_lossy().into_owned();
         let (thread, purpose) = watched.get(&fd).cloned().unzip();
         let description = purpose.or_else(|| socket_path(&file, &sockets)).or_else(|| host_interface(fd, &file));
@@ -66,7 +66,7 @@ fn socket_path(file: &str, sockets: &HashMap<String, String>) -> Option<String> 
     sockets.get(file.strip_prefix("socket:[")?.strip_suffix(']')?).cloned()
 }
 
-/// The host's end of a TAP, which the kernel tells.
+/// The host's end of a TAP, as the kernel reports it.
 fn host_interface(fd: RawFd, file: &str) -> Option<String> {
     if file != "/dev/net/tun" {
         return None;

@@ -1,7 +1,7 @@
 //! What each error means, as a page for operators: `docs/guide/errors.md`.
 //!
-//! It is made of the nodes' own comments (`graph::edges!`, `CounterSpec`), by capability and
-//! in the order in which packets meet the nodes.
+//! The page consists of the nodes' own comments (`graph::edges!`, `CounterSpec`), by capability and in the order in
+//! which packets meet the nodes.
 
 use crate::capability::{OUTPUT, SUB_OUTPUT, TX};
 use crate::interface::{InterfaceConfig, LoopbackOptions};
@@ -14,7 +14,7 @@ use serde::Serialize;
 use std::collections::HashSet;
 use std::fmt::Write;
 
-/// An error as the page tells of it.
+/// An error as the page shows it.
 #[derive(Debug, Serialize, PartialEq, Eq)]
 pub struct Meaning {
     /// The part of the router that it belongs to.
@@ -31,11 +31,11 @@ pub struct Meaning {
 struct Section {
     title: &'static str,
     about: &'static str,
-    /// Whose nodes stand here: a capability's by its name, and nodes by theirs.
+    /// The capabilities and the nodes, by name, whose errors this section lists.
     of: &'static [&'static str],
 }
 
-/// In the order in which packets meet them. Nodes of no section stand in the last.
+/// In the order in which packets meet the nodes. Nodes without a section are in the last one.
 const SECTIONS: &[Section] = &[
     Section {
         title: "Devices, receiving",
@@ -133,11 +133,12 @@ fn section_of(node: &str) -> &'static Section {
 /// Every error of the program, section by section, in the order in which packets meet them.
 ///
 /// # Errors
-/// When there is no memory for a router to ask.
+/// When there is no memory for the router that the errors are read from.
 pub fn meanings() -> Result<Vec<Meaning>, Error> {
     let options = Options { buffers: 1024, huge_pages: false, devices: Devices::DryRun, ..Options::default() };
     let mut router = Router::new(options)?;
-    // Interfaces have nodes of their own, those of loopbacks are others; stand-ins have no input nodes.
+    // Interfaces have nodes of their own, and those of loopbacks differ. Stand-in devices have no input nodes, so those
+    // are added below.
     let device = router.create("null0", InterfaceConfig::Null)?;
     router.create_sub_interface(device, 1, by_number(1))?;
     router.create("loop0", InterfaceConfig::Loopback(LoopbackOptions { instance: 0, mac: None }))?;
@@ -185,7 +186,7 @@ fn told(router: &Router, error: &ErrorInfo) -> Meaning {
     }
 }
 
-/// The page. `note` stands at its top as a remark.
+/// The page. `note` is the remark at its top.
 ///
 /// # Errors
 /// As [`meanings`].
@@ -199,7 +200,7 @@ pub fn errors_guide(note: &str) -> Result<String, Error> {
         }
         let _ = writeln!(page, "\n## {}\n\n{}", section.title, section.about);
         while !nodes.is_empty() {
-            // Nodes that count alike are told of once.
+            // Nodes with the same counters share one table.
             let rows = rows(&nodes[0].1);
             let mut alike: Vec<&str> =
                 nodes.extract_if(.., |(_, other)| self::rows(other) == rows).map(|it| it.0).collect();

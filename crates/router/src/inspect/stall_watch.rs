@@ -1,7 +1,7 @@
-//! Watching workers: one that is stuck in a node is named, with what it is stuck with, before
-//! anybody wonders where the packets are.
+//! Watches workers: one that is stuck in a node is reported by name, with the packets that it is stuck with, before an
+//! operator has to search for it.
 //!
-//! Control looks once a second. It asks no worker: it reads what they write anyway.
+//! Control looks once a second. It does not ask workers: it reads the state that they publish anyway.
 
 use super::task::Task;
 use super::worker_name;
@@ -13,16 +13,16 @@ use wire::ethernet::EtherType;
 use wire::pretty::Summary;
 
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Bytes of a packet that are told.
+/// Bytes of a packet that are shown.
 const HEAD: usize = 96;
 
 /// What a worker is stuck with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stuck {
-    /// None: a message of control's.
+    /// None: in a message of control.
     pub node: Option<String>,
     pub packets: usize,
-    /// How the first of them begins, from its link header.
+    /// The first bytes of the first packet, from its link header.
     pub head: Vec<u8>,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Stuck {
     }
 }
 
-/// The head of a packet, decoded and in hexadecimal numbers.
+/// The first bytes of a packet, decoded and in hexadecimal.
 struct Dump<'a>(&'a [u8]);
 
 impl fmt::Display for Dump<'_> {
@@ -57,32 +57,34 @@ impl fmt::Display for Dump<'_> {
     }
 }
 
-/// What is known of a worker.
+/// What is known about a worker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Seen {
     #[default]
     Fine,
-    /// In one round for long, and it wants to run: either it does, in a node that does not end, or the system does not
-    /// let it. The next look tells, by the processor time that it had until this one.
+    /// In one round for long, and runnable: either the worker runs, in a node that does not end, or it is preempted.
+    /// The next look decides, by the processor time used since this one.
     Suspected { began: u64, used: u64 },
-    /// What was to be said of this round has been said.
+    /// This round was reported.
     Told { began: u64 },
 }
 
-/// What is said of a worker.
+/// What is reported about a worker.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Stuck,
-    /// It could run, and the system gives its core to others.
+    /// Preempted: it is runnable, but the system gives its core to other threads.
     Kept,
     GoesOn,
 }
 
 impl Seen {
-    /// Looks once more: at a round that began at that tick and takes long already, when it does, and at the thread:
-    /// whether it could run, and the processor time that it has had, in hundredths of a second.
+    /// Evaluates one more look. `long` is the tick at which the present round began, if it takes long already.
+    /// `is_runnable` says whether the thread can run. `used` is the processor time that it has had, in hundredths of a
+    /// second.
     fn look(self, long: Option<u64>, is_runnable: bool, used: u64) -> (Seen, Option<Verdict>) {
-        /// Of the half second or more between two looks, what a thread has had that ran all the while, at least.
+        /// Processor time that a thread which runs without a pause gets at least between two looks, half a second or
+        /// more apart.
         const RAN: u64 = 10;
         match (long, self) {
             (None, Seen::Told { .. }) => (Seen::Fine, Some(Verdict::GoesOn)),
@@ -98,7 +100,7 @@ impl Seen {
     }
 }
 
-/// What is known of workers.
+/// What is known about all workers.
 #[derive(Debug, Default)]
 pub struct StallWatch {
     due: Option<Instant>,
@@ -126,9 +128,10 @@ impl Router {
         Stuck { node, packets: running.packets, head }
     }
 
-    /// Looks at workers when it is time to.
+    /// Looks at the workers when it is time.
     pub(crate) fn tick_stalls(&mut self, now: Instant) {
-        // Early, when control is awake for something else: an idle one shall wake once a second, not twice.
+        // A little early is fine when control is awake anyway: an idle control thread should wake once a second, not
+        // twice.
         if self.stalls.due.is_some_and(|due| now + INTERVAL / 2 < due) {
             return;
         }
@@ -139,7 +142,7 @@ impl Router {
                 WorkerState::Stalled(time) => (self.graph.round_began(worker), time.as_secs_f64()),
                 _ => (None, 0.0),
             };
-            // The system is asked only when something is odd.
+            // Reads /proc only when a worker seems stuck.
             let task = long.and_then(|_| Task::of(self.graph.worker_lwp(worker)?));
             let (is_runnable, used) = task.map_or((false, 0), |task| (task.is_runnable, task.used));
             let (seen, verdict) = self.stalls.seen[worker].look(long, is_runnable, used);

@@ -10,9 +10,9 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
-/// Packets that `show trace` prints unless told otherwise, as VPP.
+/// Packets that `show trace` prints by default, as VPP does.
 const SHOWN: usize = 50;
-/// Steps that a worker looks through at a time.
+/// Recorded steps that a worker looks through at a time.
 const PAGE: usize = 4096;
 
 pub fn register(set: &mut CommandSet<Router>) {
@@ -43,7 +43,7 @@ pub fn register(set: &mut CommandSet<Router>) {
 fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
     let most = args.optional::<usize>("max")?.unwrap_or(SHOWN);
     let records: Vec<_> = (0..router.graph.workers()).map(|thread| recorded(router, thread, most)).collect();
-    // By who marked them, since others may have gone on with them.
+    // By the worker that marked them, because another worker may have gone on with them.
     let mut packets: BTreeMap<(usize, u32), Vec<(usize, &Snapshot)>> = BTreeMap::new();
     for (thread, (steps, _)) in records.iter().enumerate() {
         for step in steps {
@@ -61,7 +61,7 @@ fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError
 }
 
 impl TracedPacket {
-    /// A packet by what workers did with it, in any order; the first one marked it.
+    /// A packet from the steps of all workers, in any order. The worker `marked_by` marked it.
     fn of(router: &Router, number: u32, marked_by: usize, steps: &mut [(usize, &Snapshot)]) -> TracedPacket {
         steps.sort_by_key(|(_, step)| step.ticks);
         let mut before = marked_by;
@@ -78,9 +78,10 @@ impl TracedPacket {
     }
 }
 
-/// What a worker recorded of its first packets, and why there is no more.
+/// What a worker recorded of its first packets; and the error, if it did not answer.
 ///
-/// The worker copies what is shown, a page at a time, and forwards in between: a full buffer is hundreds of megabytes.
+/// The worker copies the steps that are shown a page at a time, and forwards packets between two pages: a full buffer
+/// is hundreds of megabytes.
 fn recorded(router: &Router, thread: usize, most: usize) -> (Vec<Snapshot>, Option<String>) {
     let shown = move |step: &&Snapshot| step.number() as usize <= most;
     let (mut steps, mut from, mut end) = (Vec::new(), 0, usize::MAX);
@@ -93,7 +94,7 @@ fn recorded(router: &Router, thread: usize, most: usize) -> (Vec<Snapshot>, Opti
         match router.graph.ask(thread, page) {
             Ok((page, there)) => {
                 steps.extend(page);
-                // What is recorded meanwhile comes next time.
+                // Steps that are recorded meanwhile are left to the next `show trace`.
                 end = end.min(there);
                 from += PAGE;
             }
@@ -129,7 +130,7 @@ fn traced(router: &Router, step: &Snapshot) -> TracedStep {
 
 #[derive(Serialize)]
 struct TracedStep {
-    /// Since the router started.
+    /// Seconds since the router started.
     seconds: f64,
     node: String,
     text: String,
@@ -145,7 +146,7 @@ struct TracedPacket {
 struct TracedThread {
     thread: usize,
     name: String,
-    /// Why nothing is known of its packets.
+    /// Why the worker's packets are not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     unheard: Option<String>,
     packets: Vec<TracedPacket>,

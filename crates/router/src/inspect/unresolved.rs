@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use tables::Leaf;
 use wire::{ipv4, ipv6};
 
-/// So many are named; of others there is only the number.
+/// Most neighbours that are named; the rest are only counted.
 const MOST: usize = 20;
 
 /// A neighbour that packets cannot be sent to.
@@ -19,7 +19,7 @@ const MOST: usize = 20;
 pub(super) struct Unresolved {
     address: IpAddr,
     interface: String,
-    /// How often it was asked for while packets wait; none: it was given up a short while ago.
+    /// How many requests were sent while packets wait. None: the router gave up a short while ago.
     asked: Option<u32>,
 }
 
@@ -64,7 +64,7 @@ fn name_of(router: &Router, key: &NeighbourKey) -> String {
 #[derive(Serialize)]
 pub(super) struct AllUnresolved {
     named: Vec<Unresolved>,
-    /// More than are named.
+    /// How many are not named.
     others: usize,
 }
 
@@ -95,7 +95,7 @@ impl fmt::Display for AllUnresolved {
 /// What a traced packet waits for, or waited for, at a node that resolves neighbours.
 pub(super) fn waiting(router: &Router, step: &Snapshot) -> String {
     let hop = router.ip.neighbour_of(Leaf(step.row.target));
-    // Of a network's own route the neighbour is who the packet is for.
+    // On a connected route the neighbour is the packet's own destination.
     let key = hop.and_then(|key| match key.address.is_unspecified() {
         true => destination(step).map(|address| NeighbourKey { address, ..key }),
         false => Some(key),
@@ -111,7 +111,7 @@ pub(super) fn waiting(router: &Router, step: &Snapshot) -> String {
     }
 }
 
-/// Where a packet goes by its IP header.
+/// The destination of a packet by its IP header.
 fn destination(step: &Snapshot) -> Option<IpAddr> {
     let packet = step.l3();
     match packet.first()? >> 4 {

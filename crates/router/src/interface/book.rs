@@ -1,5 +1,5 @@
-//! The books on interfaces. A change of one interface costs the same, however many there are. They hold the table of
-//! views, the views that have changed since it was published, and what is searched for over all interfaces.
+//! Indexes over all interfaces, updated so that a change of one interface costs the same however many there are. They
+//! hold the table of views, the views that changed since it was published, and what is looked up across interfaces.
 
 use super::{Interface, InterfaceView, Interfaces, ViewTable};
 use crate::ip::control::TableIndex;
@@ -11,36 +11,37 @@ use wire::{Family, Prefix};
 
 #[derive(Default)]
 pub(crate) struct ViewBook {
-    /// Whoever may have changed since views were published.
+    /// Interfaces that may have changed since views were published.
     touched: BTreeSet<InterfaceIndex>,
     table: ViewTable,
-    /// Whose addresses an interface uses that uses another's; the same by lender, then borrower.
+    /// For each unnumbered interface, the one whose addresses it uses. `borrowers` holds the same pairs, by lender
+    /// first.
     lenders: HashMap<InterfaceIndex, InterfaceIndex>,
     borrowers: BTreeSet<(InterfaceIndex, InterfaceIndex)>,
-    /// Whose packets somebody gets copies of.
+    /// Interfaces whose packets are copied to a SPAN destination.
     mirrored: BTreeSet<InterfaceIndex>,
-    /// By family and routing table, interfaces that are up and take part in it.
+    /// By family and routing table: the interfaces that are up and take part in it.
     members: [BTreeMap<TableIndex, BTreeSet<InterfaceIndex>>; Family::ALL.len()],
-    /// By family, interfaces that are up and have addresses of their own: loopbacks first.
+    /// By family: the interfaces that are up and have addresses of their own, loopbacks first.
     speakers: [BTreeSet<(bool, InterfaceIndex)>; Family::ALL.len()],
     /// Each interface's networks, with their tables.
     networks: HashMap<InterfaceIndex, Vec<(TableIndex, Prefix)>>,
-    /// All of them by their first address, with the last one, and whose they are. Those of a table have nothing in
-    /// common.
+    /// All networks by their first address, each with its last address and its interface. The networks of one table do
+    /// not overlap.
     by_first: BTreeMap<(TableIndex, IpAddr), (IpAddr, InterfaceIndex)>,
-    /// The IPv4 ones' broadcast addresses, in order.
+    /// The broadcast addresses of the IPv4 networks, in order.
     broadcasts: Arc<Vec<(TableIndex, Ipv4Addr)>>,
-    /// The IPv4 tables of interfaces, up to the last that has another than the default one.
+    /// The IPv4 tables of interfaces, by index, up to the last interface outside the default table.
     tables: Arc<Vec<TableIndex>>,
 }
 
 impl ViewBook {
-    /// An interface may change, comes, or goes.
+    /// Notes that an interface may change, was created, or is removed.
     pub fn touch(&mut self, index: InterfaceIndex) {
         self.touched.insert(index);
     }
 
-    /// Who may have changed: those that were touched, and those that speak with their addresses.
+    /// Takes the interfaces that may have changed: those that were touched, and those that borrow their addresses.
     pub fn take_touched(&mut self, interfaces: &Interfaces) -> BTreeSet<InterfaceIndex> {
         let mut touched = std::mem::take(&mut self.touched);
         for index in &touched {
@@ -57,23 +58,23 @@ impl ViewBook {
         touched
     }
 
-    /// Who uses an interface's addresses, as far as that was taken in.
+    /// The interfaces that borrow another's addresses, as of the last call of `take_touched`.
     fn borrowers_of(&self, lender: InterfaceIndex) -> impl Iterator<Item = InterfaceIndex> {
         let all = (lender, InterfaceIndex(0))..=(lender, InterfaceIndex(u32::MAX));
         self.borrowers.range(all).map(|(_, borrower)| *borrower)
     }
 
-    /// Whoever may use an interface's addresses; all who do are among them.
+    /// Includes all interfaces that borrow the lender's addresses, and perhaps some that do not.
     pub fn may_borrow_from(&self, lender: InterfaceIndex) -> impl Iterator<Item = InterfaceIndex> {
         self.borrowers_of(lender).chain(self.touched.iter().copied())
     }
 
-    /// Whoever may be mirrored to others; all who are are among them.
+    /// Includes all interfaces that are mirrored, and perhaps some that are not.
     pub fn may_be_mirrored(&self) -> impl Iterator<Item = InterfaceIndex> {
         self.mirrored.iter().chain(&self.touched).copied()
     }
 
-    /// Takes in what an interface is now; none: it is gone. Whether that is told otherwise than before.
+    /// Updates the indexes with an interface as it is now; none: it was removed. Returns whether its view has changed.
     pub fn put(&mut self, index: InterfaceIndex, now: Option<(&Interface, InterfaceView)>) -> bool {
         self.put_networks(index, now.as_ref().map(|(interface, _)| *interface));
         match now.as_ref().is_some_and(|(interface, _)| !interface.span.is_empty()) {
@@ -160,37 +161,37 @@ impl ViewBook {
         &self.table
     }
 
-    /// The broadcast addresses of all networks, in order.
+    /// The broadcast addresses of all IPv4 networks, in order.
     pub fn broadcasts(&self) -> &Arc<Vec<(TableIndex, Ipv4Addr)>> {
         &self.broadcasts
     }
 
-    /// The IPv4 tables of interfaces that have another than the default one.
+    /// The IPv4 tables of interfaces, by index, up to the last interface outside the default table.
     pub fn tables(&self) -> &Arc<Vec<TableIndex>> {
         &self.tables
     }
 
-    /// The first interface that is up and has an address of a family of its own, a loopback if there is one.
+    /// The first interface that is up and has an address of its own in a family; a loopback if there is one.
     pub fn speaker(&self, family: Family) -> Option<InterfaceIndex> {
         self.speakers[family as usize].first().map(|(_, index)| *index)
     }
 
-    /// Whether a network has addresses in common with one of a table.
+    /// Whether a network overlaps one of a table.
     pub fn meets_network(&self, table: TableIndex, network: Prefix) -> bool {
         self.last_before(table, network.last()).is_some_and(|(last, _)| last >= network.first())
     }
 
-    /// Whoever may have an address in a network around an address of a table; all who have are among them. Networks of
-    /// link-local addresses, which are everywhere, do not count.
+    /// Includes all interfaces that have a network around an address of a table, and perhaps some that do not.
+    /// Link-local networks, which are on every link, do not count.
     pub fn may_be_around(&self, table: TableIndex, address: IpAddr) -> impl Iterator<Item = InterfaceIndex> {
         let owner = self.last_before(table, address).filter(|(last, _)| *last >= address).map(|(_, owner)| owner);
         owner.into_iter().chain(self.touched.iter().copied())
     }
 
-    /// The last network of a table that begins at an address or before.
+    /// The last network of a table that begins at or before an address.
     fn last_before(&self, table: TableIndex, address: IpAddr) -> Option<(IpAddr, InterfaceIndex)> {
         let ((of, first), found) = self.by_first.range(..=(table, address)).next_back()?;
-        // Every IPv4 address is below every one of IPv6.
+        // Every IPv4 address sorts before every IPv6 address.
         ((*of, Family::of(*first)) == (table, Family::of(address))).then_some(*found)
     }
 }

@@ -356,7 +356,7 @@ fn register_creation(set: &mut CommandSet<Router>) {
     );
 }
 
-/// The interface that a command names, or tells by its number.
+/// The interface that a command gives by name or by number.
 fn find(router: &Router, args: &Args) -> Result<InterfaceIndex, CommandError> {
     Ok(match args.optional("index")? {
         Some(number) => router.interfaces.get(InterfaceIndex(number))?.index,
@@ -367,7 +367,7 @@ fn find(router: &Router, args: &Args) -> Result<InterfaceIndex, CommandError> {
 /// Interfaces, page by page.
 type Shown<T> = Listing<Keys<InterfaceIndex, T>>;
 
-/// The interface that a command names, or all by name.
+/// The interface that a command names, or all of them in the order of their names.
 fn listed<T: Send + 'static>(
     router: &Router,
     args: &Args,
@@ -387,7 +387,7 @@ fn listed<T: Send + 'static>(
     Ok(Listing::of_keys(router, keys, show))
 }
 
-/// Makes an interface, named as its kind is when it was given no name, and tells the name.
+/// Makes an interface and returns its name. Without a name it gets the default name of its kind.
 pub(crate) fn create(router: &mut Router, name: Option<&str>, creation: InterfaceConfig) -> Answer {
     let name = name.map_or_else(|| creation.default_name(router), str::to_string);
     router.create(&name, creation)?;
@@ -427,7 +427,7 @@ fn create_loopback(router: &mut Router, args: &Args) -> Answer {
     create(router, args.optional_text("name"), InterfaceConfig::Loopback(options))
 }
 
-/// `delete tap` and its like: only what they say.
+/// `delete tap` and similar commands: each deletes interfaces of its own kind only.
 pub(crate) fn delete_of_driver(router: &mut Router, args: &Args, driver: &str, what: &str) -> Answer {
     let index = find(router, args)?;
     let interface = router.interfaces.get(index)?;
@@ -526,7 +526,7 @@ struct ShownInterface {
     #[serde(skip_serializing_if = "Option::is_none")]
     tag: Option<String>,
     mtu: u16,
-    /// None: that of all protocols.
+    /// None: the MTU of all protocols applies.
     ip4_mtu: Option<u16>,
     ip6_mtu: Option<u16>,
     mpls_mtu: Option<u16>,
@@ -540,7 +540,7 @@ struct ShowInterface {
 
 impl fmt::Display for ShowInterface {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // VPP's columns, to the space.
+        // VPP's columns, exactly.
         let (name, counter, count) = (centred("Name", 32), centred("Counter", 16), centred("Count", 16));
         let (index, state, mtu) = (centred("Idx", 5), centred("State", 10), "MTU (L3/IP4/IP6/MPLS)");
         writeln!(f, "{name}{index}{state}{mtu}{counter}{count}")?;
@@ -570,7 +570,7 @@ impl fmt::Display for ShowInterface {
             if indent == 0 {
                 writeln!(f)?;
             }
-            // The state is what was set; VPP's column has no place for the link.
+            // The state is the administrative one; VPP's column has no place for the link.
             if interface.state == "up" && interface.link == "down" {
                 writeln!(f, "  link down")?;
             }
@@ -586,14 +586,14 @@ impl fmt::Display for ShowInterface {
 struct ShownAddress {
     name: String,
     state: &'static str,
-    /// Whose addresses it uses.
+    /// The interface whose addresses it uses.
     #[serde(skip_serializing_if = "Option::is_none")]
     unnumbered: Option<String>,
     addresses: Vec<String>,
     table: u32,
-    /// The table's place among all.
+    /// The table's index.
     fib: u16,
-    /// The same of IPv6.
+    /// The same for IPv6.
     addresses6: Vec<String>,
     link_local: Option<String>,
     table6: u32,

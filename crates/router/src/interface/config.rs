@@ -1,4 +1,4 @@
-//! Interfaces as the commands that make and set them.
+//! Interfaces, as the commands that create and configure them.
 
 use super::Interface;
 use crate::Router;
@@ -9,7 +9,7 @@ use crate::listing::PAGE;
 use graph::InterfaceIndex;
 use wire::{Family, Prefix};
 
-/// The command that removes an interface: what other statements name it by.
+/// The command that removes an interface. Other statements refer to the interface by it.
 pub(crate) fn removal(name: &str) -> String {
     format!("delete interface {name}")
 }
@@ -19,18 +19,18 @@ pub(crate) fn address_removal(name: &str, prefix: impl Into<Prefix>) -> String {
     format!("set interface ip address del {name} {}", prefix.into())
 }
 
-/// One interface after the other, each with its settings and its sub-interfaces, in the order of their indices. Tunnels
-/// come behind all others, as they lead by them; then who borrows addresses, when all lenders are there.
+/// Interfaces in the order of their indices, each with its settings and its sub-interfaces. Tunnels come after all
+/// other interfaces, because they lead over them. Unnumbered settings come last, when all lenders exist.
 pub(crate) fn statements() -> Box<dyn Statements> {
     Box::new(InterfaceStatements { turn: Turn::Devices, last: None, parent: None })
 }
 
 struct InterfaceStatements {
     turn: Turn,
-    /// Behind which to go on.
+    /// The last interface that was stated.
     last: Option<InterfaceIndex>,
-    /// Whose sub-interfaces come now, and behind which of them. They come after it, though an index that was given
-    /// again may be lower.
+    /// The interface whose sub-interfaces come now, and the last one stated. Sub-interfaces come after their parent,
+    /// even where a reused index is lower than the parent's.
     parent: Option<(InterfaceIndex, Option<InterfaceIndex>)>,
 }
 
@@ -41,7 +41,7 @@ enum Turn {
 }
 
 impl InterfaceStatements {
-    /// States sub-interfaces until there are so many statements; says whether there may be more.
+    /// States sub-interfaces until there are `most` statements. Returns whether there may be more.
     fn sub_interfaces(&mut self, router: &Router, into: &mut Vec<Statement>, most: usize) -> bool {
         let Some((parent, last)) = self.parent.take() else { return false };
         for sub in router.interfaces.sub_interfaces_behind(parent, last) {
@@ -95,7 +95,7 @@ fn of_borrower(router: &Router, interface: &Interface, into: &mut Vec<Statement>
     let Some(lender) = interface.lender.and_then(|lender| router.interfaces.get(lender).ok()) else { return };
     let (name, lender) = (&interface.name, &lender.name);
     let line = format!("set interface unnumbered {name} use {lender}");
-    // Given back first when another's are to be used: who lends may want to borrow next.
+    // Not replaced in one step: the old lender may be about to borrow itself, which it can only when it lends nothing.
     let statement = Statement::new(line, format!("set interface unnumbered del {name}"));
     let mut statement = in_table(interface, statement.needing(removal(name)).needing(removal(lender)));
     if interface.ip4.table != TableIndex::DEFAULT {
@@ -104,9 +104,9 @@ fn of_borrower(router: &Router, interface: &Interface, into: &mut Vec<Statement>
     into.push(statement);
 }
 
-/// Has a statement wait for the interface's table, and go before the interface leaves it.
+/// Makes a statement depend on the interface's table: it comes after the table is set, and goes before it is reset.
 pub(crate) fn in_table(interface: &Interface, mut statement: Statement) -> Statement {
-    // The first address is the primary one, and the table comes before all.
+    // The first address is the primary one, so their order counts.
     statement.series = Some(format!("addresses of {}", interface.name));
     if interface.ip4.table != TableIndex::DEFAULT {
         statement.needs.push(vrf::table_reset(Family::Ip4, &interface.name));
@@ -138,7 +138,7 @@ fn of_interface(ip: &Ip, interface: &Interface, into: &mut Vec<Statement>) {
             into.push(setting(format!("{command} {}", queue.mode.name()), format!("{command} {usual}")));
         }
     }
-    // The link's first: it must carry what the others allow.
+    // The link's MTU first: it must be large enough for the others.
     let mtus = [
         ("", interface.mtus.link),
         ("packet ", interface.mtus.packet),

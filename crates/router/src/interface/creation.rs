@@ -1,5 +1,5 @@
-//! How an interface is made: what it takes to open its device, and the command that says
-//! the same, so that a saved configuration makes it again.
+//! How an interface is created: the options for opening its device, and the command with the same options, so that a
+//! saved configuration creates it again.
 
 use super::Interface;
 use crate::memif::Memif;
@@ -14,7 +14,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use wire::MacAddress;
 
-/// What kind of interface, with what it was asked for.
+/// The kind of an interface, with the options that it was requested with.
 #[derive(Debug, Clone)]
 pub enum InterfaceConfig {
     Tap(TapOptions),
@@ -26,16 +26,16 @@ pub enum InterfaceConfig {
     Memif(memif::Options),
 }
 
-/// What a loopback interface shall be.
+/// The options of a loopback interface.
 #[derive(Debug, Clone)]
 pub struct LoopbackOptions {
-    /// Tells loopbacks apart.
+    /// The loopback's number, which its default name contains.
     pub instance: u32,
     pub mac: Option<MacAddress>,
 }
 
 impl InterfaceConfig {
-    /// The name of an interface that was given none.
+    /// The name of an interface that was created without one.
     pub fn default_name(&self, router: &mut Router) -> String {
         match self {
             InterfaceConfig::Tap(options) => format!("tap{}", options.id),
@@ -48,7 +48,7 @@ impl InterfaceConfig {
         }
     }
 
-    /// The command that makes it under a name.
+    /// The command that creates it under a name.
     pub fn command(&self, name: &str) -> String {
         let option =
             |word: &str, value: Option<String>| value.map_or(String::new(), |value| format!(" {word} {value}"));
@@ -72,7 +72,7 @@ impl InterfaceConfig {
             InterfaceConfig::HostInterface(options) => {
                 let mac = option("hw-addr", options.hw_address.map(|mac| mac.to_string()));
                 let queues = option("num-rx-queues", queues(options.queues));
-                // VPP's long form: a host interface may be called `name`.
+                // VPP's long form, because a host interface may be called `name`.
                 format!("create host-interface name {}{mac}{queues} interface-name {name}", options.host_interface)
             }
             InterfaceConfig::AfXdp(options) => format!("{} name {name}", super::af_xdp::command(options)),
@@ -100,8 +100,8 @@ impl InterfaceConfig {
         }
     }
 
-    /// What only one interface can have: an interface of the host, in its namespace, and the
-    /// number of a TAP.
+    /// What only one interface can have: a host interface in its namespace, or a number (of a TAP, of a loopback, or on
+    /// a memif socket).
     pub fn claims(&self) -> Vec<String> {
         match self {
             InterfaceConfig::Tap(options) => {
@@ -121,7 +121,7 @@ impl InterfaceConfig {
         }
     }
 
-    /// The commands that remove what must be there first.
+    /// The commands that remove what must exist first.
     pub fn needs(&self) -> Option<String> {
         match self {
             InterfaceConfig::Memif(options) if options.socket_id != 0 => {
@@ -143,7 +143,7 @@ impl InterfaceConfig {
         }
     }
 
-    /// The Ethernet address that it was asked for with.
+    /// The Ethernet address that was requested.
     fn mac(&self) -> Option<MacAddress> {
         match self {
             InterfaceConfig::Tap(options) => options.hw_address,
@@ -155,7 +155,7 @@ impl InterfaceConfig {
         }
     }
 
-    /// The host's interface that it lies on.
+    /// The host interface that it lies on.
     fn host(&self) -> Option<String> {
         match self {
             InterfaceConfig::Tap(options) => {
@@ -170,8 +170,8 @@ impl InterfaceConfig {
         }
     }
 
-    /// What another interface can have only when the device of this one is closed: the host's interface, or the number
-    /// on a memif socket.
+    /// What another interface can have only after this one's device is closed: the host interface, or the number on a
+    /// memif socket.
     pub(super) fn held(&self) -> Option<String> {
         match self {
             InterfaceConfig::Memif(_) => self.claims().pop(),
@@ -193,7 +193,7 @@ impl InterfaceConfig {
         })
     }
 
-    /// In place of the device: remembers what it would be and touches nothing of the host.
+    /// A stand-in for the device: records what would be opened, and touches nothing of the host.
     fn stand_in(&self) -> Device {
         if let InterfaceConfig::Loopback(options) = self {
             return loopback::open(options.instance, options.mac);
@@ -201,7 +201,7 @@ impl InterfaceConfig {
         let queues = match self {
             InterfaceConfig::Tap(options) => options.queues,
             InterfaceConfig::HostInterface(options) => options.queues,
-            // How many all are, only the device knows.
+            // Only the device knows how many queues it has.
             InterfaceConfig::AfXdp(options) => options.queues.unwrap_or(af_xdp::MAX_QUEUES),
             InterfaceConfig::Memif(options) => options.rx_queues,
             InterfaceConfig::PacketGenerator | InterfaceConfig::Null | InterfaceConfig::Loopback(_) => 0,
@@ -255,9 +255,9 @@ impl Router {
         Ok(index)
     }
 
-    /// Opens the device of an interface that is to be created ([`Router::create_interface`]). One that was removed
-    /// just now is given up by the workers when they get to it, and closed by the janitor; until then the host keeps
-    /// it, and would refuse another of its name or give out the old one: so they are waited for.
+    /// Opens the device of an interface that is to be created ([`Router::create_interface`]). A device that was removed
+    /// just now stays open until the workers give it up and the janitor closes it. Until then the host would refuse
+    /// another of its name, or hand out the old one. So this waits until such a device is closed.
     ///
     /// # Errors
     /// When the system refuses.
@@ -277,9 +277,9 @@ impl Router {
         }
     }
 
-    /// Waits until removed devices are closed; who still has one, if somebody does not answer.
+    /// Waits until removed devices are closed. Returns a worker that did not answer, which may still have one open.
     fn await_closing(&mut self) -> Option<usize> {
-        // An answer comes after what was removed; who does not answer has not closed.
+        // Workers handle messages in order: one that answers has given up removed devices before.
         let unheard = (0..self.graph.workers()).find(|worker| self.graph.ask(*worker, |_| ()).is_err());
         if self.graph.janitor().wait() && unheard.is_none() {
             self.closing.clear();

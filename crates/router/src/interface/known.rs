@@ -32,71 +32,71 @@ pub struct Interface {
     pub name: String,
     pub driver: &'static str,
     pub description: String,
-    /// The host's interface that it lies on, when it does.
+    /// The host interface that it lies on, if any.
     pub host: Option<String>,
-    /// What made it, unless it was made of a device by the program.
+    /// How it was created; none: the program created it from a device.
     pub creation: Option<InterfaceConfig>,
     pub mac: MacAddress,
-    /// The device's own, or the parent's, for when an operator's is taken away.
+    /// The device's own address, or the parent's. It applies again when an operator's address is removed.
     pub(crate) device_mac: MacAddress,
-    /// Extra addresses whose frames it takes.
+    /// Extra Ethernet addresses whose frames it accepts.
     pub secondary_macs: Vec<MacAddress>,
-    /// The device is asked for every frame that it sees.
+    /// Promiscuous mode: the device is asked for every frame that it sees.
     pub promiscuous: bool,
-    /// Largest network-layer packet, of any protocol and of IPv4: what follows from `mtus` and
-    /// what the device carries.
+    /// Longest network-layer packet: of any protocol, of IPv4 and of IPv6. It follows from `mtus` and from what the
+    /// device carries.
     pub mtu: u16,
     pub ip4_mtu: u16,
     pub ip6_mtu: u16,
-    /// The same of a packet with its labels.
+    /// The same for a packet with its labels.
     pub mpls_mtu: u16,
     pub mtus: Mtus,
-    /// The device's own when it was opened, or what the parent carries.
+    /// The device's own MTU when it was opened, or the parent's.
     pub(crate) device_mtu: u16,
     /// An operator set the address.
     pub mac_is_set: bool,
     pub admin_up: bool,
-    /// What operators said of IPv4 on it.
+    /// The operators' IPv4 settings.
     pub ip4: ip4::Settings,
-    /// The same of IPv6.
+    /// The same for IPv6.
     pub ip6: ip6::Settings,
-    /// What its operator calls it besides, for whom its name does not say enough.
+    /// An operator's own label for the interface, when its name does not say enough.
     pub tag: Option<String>,
-    /// Answers for the addresses of `set arp proxy`.
+    /// It answers for the addresses of `set arp proxy`.
     pub proxy_arp: bool,
-    /// It takes labelled packets.
+    /// It accepts labelled packets.
     pub mpls: bool,
     pub addresses: Vec<Prefix4>,
-    /// The one of them that a DHCP server leased.
+    /// The one of `addresses` that a DHCP server leased.
     pub(crate) leased: Option<Prefix4>,
-    /// It may get one.
+    /// It may get a lease.
     pub(crate) has_dhcp_client: bool,
-    /// Whose addresses it uses when it is unnumbered.
+    /// The interface whose addresses it uses, when it is unnumbered.
     pub lender: Option<InterfaceIndex>,
     /// The VLAN tags that its frames carry.
     pub tags: Tags,
-    /// Who gets copies of its packets, by destination.
+    /// The SPAN sessions that copy its packets, by destination.
     pub span: Vec<Session>,
     /// The edge of `span-output` to its tx node.
     pub(crate) span_wire: u16,
     /// What makes it a sub-interface, when it is one.
     pub sub: Option<Sub>,
-    /// Whose its frames are, once it has had a sub-interface.
+    /// Finds the owner of its frames; present since it first had a sub-interface.
     pub(crate) demux: Option<Arc<Demux>>,
     pub(crate) link: Box<dyn Link>,
-    /// What it said of its carrier last ([`super::link_watch`]).
+    /// The last state that its link reported ([`super::link_watch`]).
     pub(crate) link_is_up: bool,
     /// Edges to its output: from `interface-output`, `ip4-rewrite`, `ip6-rewrite` and `mpls-output`.
     pub(crate) output_edge: u16,
     pub(crate) rewrite_edge: u16,
     pub(crate) rewrite6_edge: u16,
     pub(crate) mpls_edge: u16,
-    /// What its device finishes by itself.
+    /// What its device completes by itself: checksums, segmentation.
     pub finishes: TxOffloads,
-    /// None: its device brings nothing.
+    /// Empty: its device receives nothing.
     pub receive_queues: Vec<ReceiveQueue>,
     pub transmit_queues: TransmitQueues,
-    /// The workers among which its packets are shared out.
+    /// The workers that share its packets.
     pub handoff: Option<Handoff>,
     pub(crate) input_node: &'static str,
     pub(crate) output_node: NodeIndex,
@@ -104,7 +104,7 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// Whether it is set up: of a sub-interface, that packets pass its parent, too.
+    /// Whether it is set up; for a sub-interface, also whether packets can leave by its parent.
     pub fn is_up(&self) -> bool {
         self.admin_up && self.sub.as_ref().is_none_or(|sub| sub.parent_up)
     }
@@ -114,18 +114,17 @@ impl Interface {
         self.is_up() && self.link_is_up
     }
 
-    /// Whether it had a carrier when it was looked at last; a sub-interface has its parent's
-    /// ([`Interfaces::link_up`]).
+    /// Whether it had a carrier at the last look; a sub-interface has its parent's ([`Interfaces::link_up`]).
     pub fn link_up(&self) -> bool {
         self.link_is_up
     }
 
-    /// Whether there is a wire that could be pulled out.
+    /// Whether it has a wire, which could be unplugged.
     pub(crate) fn has_wire(&self) -> bool {
         !self.receive_queues.is_empty()
     }
 
-    /// The name of a sub-interface without its number; of others, their own.
+    /// The name of a sub-interface without its number; for other interfaces, their own name.
     pub fn parent_name(&self) -> &str {
         match &self.sub {
             Some(_) => self.name.rsplit_once('.').map_or(&self.name, |(parent, _)| parent),
@@ -143,7 +142,7 @@ impl Interface {
         self.addresses.iter().filter(|prefix| self.leased != Some(**prefix))
     }
 
-    /// The same of a family.
+    /// The same, for one family.
     pub(crate) fn stated_networks(&self, family: Family) -> Box<dyn Iterator<Item = Prefix> + '_> {
         match family {
             Family::Ip4 => Box::new(self.stated_addresses().copied().map(Prefix::from)),
@@ -151,7 +150,7 @@ impl Interface {
         }
     }
 
-    /// Its addresses of a family with their networks, that of the link only included.
+    /// Its addresses of a family with their networks, including the link-local one.
     pub fn networks(&self, family: Family) -> Box<dyn Iterator<Item = Prefix> + '_> {
         match family {
             Family::Ip4 => Box::new(self.addresses.iter().copied().map(Prefix::from)),
@@ -162,7 +161,7 @@ impl Interface {
         }
     }
 
-    /// The address that it speaks IPv6 with to a peer: one of the peer's scope, on its network if there is one.
+    /// The source address for IPv6 to a peer: one of the peer's scope, on the peer's network if there is one.
     pub(crate) fn address6_towards(&self, peer: Ipv6Addr) -> Option<Ipv6Addr> {
         let view = Ip6View::new(&self.ip6);
         view.address_towards(peer).or(view.used_link_local())
@@ -183,7 +182,7 @@ impl Interface {
         }
     }
 
-    /// The edge to its output of the node that forwards packets of a family.
+    /// The edge from the node that forwards packets of a family to this interface's output.
     pub(crate) fn rewrite_edge(&self, family: Family) -> u16 {
         match family {
             Family::Ip4 => self.rewrite_edge,
@@ -199,7 +198,7 @@ impl Interface {
         }
     }
 
-    /// The number of the socket on which a memif's sides meet.
+    /// The number of the socket on which the two sides of a memif meet.
     pub fn memif_socket(&self) -> Option<u32> {
         match &self.creation {
             Some(InterfaceConfig::Memif(options)) => Some(options.socket_id),
@@ -207,19 +206,19 @@ impl Interface {
         }
     }
 
-    /// Whether it lies on top of that interface of the host.
+    /// Whether it lies on that host interface.
     pub fn is_on_host(&self, host: &str) -> bool {
         self.driver == "af_packet" && self.host.as_deref() == Some(host)
     }
 
-    /// Takes another address, when the device goes along.
+    /// Changes its Ethernet address, if the device accepts it.
     pub(super) fn change_mac(&mut self, mac: MacAddress, is_set: bool) -> Result<(), Error> {
         let before = (self.mac, self.mac_is_set);
         (self.mac, self.mac_is_set) = (mac, is_set);
         self.apply_filter().inspect_err(|_| (self.mac, self.mac_is_set) = before)
     }
 
-    /// Whether nothing is behind it: it has no neighbours.
+    /// Whether it is a loopback, which has no neighbours.
     pub fn is_loopback(&self) -> bool {
         self.driver == "loopback"
     }
@@ -232,13 +231,13 @@ impl Interface {
         }
     }
 
-    /// What tells its device from others of its driver: the end of the address that it was made with.
+    /// Its number among the devices of its driver: the end of the address that its device had when it was opened.
     fn device_number(&self) -> u32 {
         let [_, _, number @ ..] = self.device_mac.0;
         u32::from_be_bytes(number)
     }
 
-    /// What stands before a network header that it sends to a station.
+    /// The link header in front of a network header that it sends to a station.
     pub fn link_header(&self, to: MacAddress, ethertype: EtherType) -> LinkHeader {
         self.tags.link_header(to, self.mac, ethertype)
     }
@@ -247,31 +246,31 @@ impl Interface {
 /// All interfaces, by index.
 #[derive(Default)]
 pub struct Interfaces {
-    /// Boxed: most of the indices that were ever given out stand for nothing any more.
+    /// Boxed: most indices that were ever given out are free again.
     slots: Vec<Option<Box<Interface>>>,
     names: HashMap<String, InterfaceIndex>,
-    /// What only one can have ([`InterfaceConfig::claims`]), and who has it.
+    /// What only one interface can have ([`InterfaceConfig::claims`]), and which interface has it.
     claims: HashMap<String, InterfaceIndex>,
-    /// The sub-interfaces of each that has some.
+    /// The sub-interfaces of each parent that has some.
     subs: HashMap<InterfaceIndex, BTreeSet<InterfaceIndex>>,
     pub(crate) book: RefCell<ViewBook>,
-    /// What tells the devices of each driver from each other.
+    /// The numbers of each driver's devices.
     devices: HashMap<&'static str, Numbers>,
     loopbacks: Numbers,
     taps: Numbers,
-    /// Numbers behind what names begin with, of those beginnings for which one was asked.
+    /// The numbers at the end of names, by the stem before them, for stems that were asked for.
     stems: HashMap<String, Numbers>,
     last_index: usize,
-    /// How many receive queues each worker polls; workers behind the end poll none.
+    /// How many receive queues each worker polls. Workers beyond the end poll none.
     polled: Vec<usize>,
     /// Indices that packets may still carry, the oldest first.
     pub(super) retired: VecDeque<Retired>,
 }
 
-/// What names of loopback interfaces begin with.
+/// The stem of the names of loopback interfaces.
 const LOOPBACK: &str = "loop";
 
-/// A name as what it begins with and the number at its end, if it has one.
+/// Splits a name into its stem and the number at its end, if it has one.
 fn numbered(name: &str) -> Option<(&str, u32)> {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     Some((stem, name[stem.len()..].parse().ok()?))
@@ -280,12 +279,12 @@ fn numbered(name: &str) -> Option<(&str, u32)> {
 /// The index of an interface that is gone.
 pub(super) struct Retired {
     pub(super) index: usize,
-    /// No worker works on a packet of its any more, and none is on its way from one to another.
+    /// No worker processes a packet of this interface any more, and none is on its way between two workers.
     pub(super) is_settled: Arc<AtomicBool>,
     pub(super) since: Instant,
 }
 
-/// How long nodes may hold packets (waiting for ARP, in reassembly) that came by an interface which is gone.
+/// How long nodes may hold packets (pending for ARP, in reassembly) of an interface that was removed.
 const HELD: Duration = Duration::from_secs(60);
 
 impl Interfaces {
@@ -307,7 +306,7 @@ impl Interfaces {
         self.names.get(name).copied().ok_or_else(|| Error::NoSuchInterface(name.into()))
     }
 
-    /// Takes a new one in, under its index and name.
+    /// Adds a new interface under its index and name.
     pub(super) fn put(&mut self, interface: Interface) {
         let (index, at) = (interface.index, interface.index.0 as usize);
         self.book.get_mut().touch(index);
@@ -335,13 +334,13 @@ impl Interfaces {
         (0..workers).map(|worker| self.polled.get(worker).copied().unwrap_or_default()).collect()
     }
 
-    /// A worker polls a queue that another has polled.
+    /// Moves a queue from one worker's count to another's.
     pub(super) fn move_queue(&mut self, from: usize, to: usize) {
         *self.polled_by(from) -= 1;
         *self.polled_by(to) += 1;
     }
 
-    /// Takes one out.
+    /// Removes an interface.
     pub(super) fn take(&mut self, index: InterfaceIndex) -> Option<Box<Interface>> {
         let interface = self.slots.get_mut(index.0 as usize)?.take()?;
         interface.receive_queues.iter().for_each(|queue| *self.polled_by(queue.thread) -= 1);
@@ -353,7 +352,7 @@ impl Interfaces {
         interface.loopback_instance().into_iter().for_each(|instance| self.loopbacks.give_back(instance));
         for claim in interface.creation.iter().flat_map(InterfaceConfig::claims) {
             self.claims.remove(&claim);
-            // The number of a TAP, or what was named like one.
+            // The number of a TAP, or of a host interface with a name like a TAP's.
             numbered(&claim).into_iter().for_each(|(_, number)| self.taps.may_be_free(number));
         }
         if let Some(sub) = &interface.sub
@@ -365,7 +364,7 @@ impl Interfaces {
         Some(interface)
     }
 
-    /// Gives one another name, which is free.
+    /// Renames an interface. The new name must be free.
     pub(super) fn rename(&mut self, index: InterfaceIndex, name: &str) -> Result<(), Error> {
         let before = std::mem::replace(&mut self.get_mut(index)?.name, name.into());
         self.forget_name(&before);
@@ -382,21 +381,21 @@ impl Interfaces {
         self.stems.get_mut(stem).into_iter().for_each(|numbers| numbers.may_be_free(number));
     }
 
-    /// The lowest number that makes a free name behind a beginning.
+    /// The lowest number that makes a free name with this stem.
     pub(crate) fn free_number(&mut self, stem: &str) -> u32 {
         let names = &self.names;
         let numbers = self.stems.entry(stem.to_string()).or_default();
         numbers.lowest_free(|number| !names.contains_key(&format!("{stem}{number}")))
     }
 
-    /// The lowest number of a TAP that is free: neither another TAP has it, nor is the device `tap<number>` of the
-    /// namespace taken by an interface here.
+    /// The lowest free TAP number: no other TAP has it, and no interface here uses the device `tap<number>` of the
+    /// namespace.
     pub(super) fn free_tap(&mut self, namespace: &str) -> u32 {
         let is_claimed = |claim: String| self.claims.contains_key(&claim);
         self.taps.lowest_free(|id| !is_claimed(format!("tap id {id}")) && !is_claimed(format!("{namespace} tap{id}")))
     }
 
-    /// The lowest number of a loopback interface that none has, and whose name none has.
+    /// The lowest loopback number that no loopback has and whose name is free.
     pub(super) fn free_loopback(&mut self) -> u32 {
         self.loopbacks.lowest_free(|instance| !self.names.contains_key(&format!("{LOOPBACK}{instance}")))
     }
@@ -406,7 +405,7 @@ impl Interfaces {
         self.devices.entry(driver).or_default().lowest_free(|_| true)
     }
 
-    /// Says what made one.
+    /// Records how an interface was created.
     pub(super) fn made_by(&mut self, index: InterfaceIndex, creation: InterfaceConfig) -> Result<(), Error> {
         self.claims.extend(creation.claims().into_iter().map(|claim| (claim, index)));
         if let InterfaceConfig::Loopback(options) = &creation {
@@ -416,7 +415,7 @@ impl Interfaces {
         Ok(())
     }
 
-    /// Who has what only one can have.
+    /// The interface that has what only one can have.
     pub(super) fn claimed(&self, claim: &str) -> Option<&Interface> {
         self.get(*self.claims.get(claim)?).ok()
     }
@@ -425,7 +424,7 @@ impl Interfaces {
         self.slots.iter().filter_map(Option::as_deref)
     }
 
-    /// Those behind one by their indices, or all.
+    /// The interfaces after `last` in the order of their indices, or all.
     pub fn behind(&self, last: Option<InterfaceIndex>) -> impl Iterator<Item = &Interface> {
         let from = last.map_or(0, |last| last.0 as usize + 1);
         self.slots.get(from..).into_iter().flatten().filter_map(Option::as_deref)
@@ -435,7 +434,7 @@ impl Interfaces {
         self.subs.get(&parent).into_iter().flatten().filter_map(|sub| self.get(*sub).ok())
     }
 
-    /// Those of a parent behind one, or all.
+    /// The sub-interfaces of a parent after `last`, or all.
     pub fn sub_interfaces_behind(
         &self,
         parent: InterfaceIndex,
@@ -446,15 +445,14 @@ impl Interfaces {
         subs.filter_map(|sub| self.get(*sub).ok())
     }
 
-    /// Whether there is a carrier: for a sub-interface that of its parent.
+    /// Whether there is a carrier; for a sub-interface, its parent's.
     pub fn link_up(&self, interface: &Interface) -> bool {
         let parent = interface.sub.as_ref().and_then(|sub| self.get(sub.parent).ok());
         parent.unwrap_or(interface).link_up()
     }
 
-    /// The next index that is free, after the one given out last. One comes back only when no packet can
-    /// carry it any more, and when all others have been used: a packet shall not meet another interface
-    /// under the number of its own.
+    /// The next free index after the one given out last. An index is reused only when no packet can carry it any more,
+    /// and when all others have been used: a packet must not meet another interface under its own interface's index.
     pub(super) fn free_index(&mut self, now: Instant) -> Result<InterfaceIndex, Error> {
         let may_be_met = |gone: &Retired| {
             !gone.is_settled.load(Ordering::Acquire) || now.saturating_duration_since(gone.since) < HELD
@@ -464,7 +462,7 @@ impl Interfaces {
         }
         let all = || (self.last_index + 1..MAX_INTERFACES).chain(1..=self.last_index);
         let is_empty = |index: &usize| self.slots.get(*index).is_none_or(Option::is_none);
-        // 0 stays free: it is VPP's local0, and the value of metadata that nobody set.
+        // 0 stays free: it is VPP's local0, and the value of metadata that was never set.
         let mut index = all().find(is_empty);
         if self.retired.iter().any(|gone| Some(gone.index) == index) {
             let retired: HashSet<usize> = self.retired.iter().map(|gone| gone.index).collect();

@@ -1,5 +1,4 @@
-//! Numbers of which things of one kind have one each: a new one gets the lowest that is free, found without a look at
-//! all.
+//! Unique numbers for things of one kind: a new one gets the lowest free number, without a search through all of them.
 
 use std::collections::HashSet;
 
@@ -7,7 +6,7 @@ use std::collections::HashSet;
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     taken: HashSet<u32>,
-    /// All below are taken.
+    /// All numbers below this one are taken.
     lowest: u32,
 }
 
@@ -21,12 +20,12 @@ impl Numbers {
         self.may_be_free(number);
     }
 
-    /// What kept a number from being free, beside who has it, does so no more.
+    /// Notes that `is_free` may accept a number now that it refused before.
     pub fn may_be_free(&mut self, number: u32) {
         self.lowest = self.lowest.min(number);
     }
 
-    /// The lowest that nobody has and that `is_free`.
+    /// The lowest number that is not taken and that `is_free` accepts.
     pub fn lowest_free(&mut self, is_free: impl Fn(u32) -> bool) -> u32 {
         let free = |number: &u32| !self.taken.contains(number) && is_free(*number);
         self.lowest = (self.lowest..).find(free).expect("there are fewer interfaces than numbers");

@@ -1,12 +1,11 @@
 //! The output side of interfaces.
 //!
-//! [`Output`] (`NAME-output`): the last stop before the device. It finishes what the
-//! device cannot (checksums, segmentation) and stops packets of an interface that is
-//! down. Reads: `flags`, offloads. Writes: the interface into the scratch word for
-//! `span-output`. Next: `NAME-tx`, by way of `span-output` when somebody listens to what is sent.
+//! [`Output`] (`NAME-output`): the last stop before the device. It completes what the device cannot (checksums,
+//! segmentation) and drops packets of an interface that is down. Reads: `flags`, offloads. Writes: the interface into
+//! the scratch word for `span-output`. Next: `NAME-tx`, by way of `span-output` when the interface is mirrored.
 //!
-//! [`Demultiplex`] (`interface-output`): for nodes that pick an interface by number. Reads
-//! the interface from the scratch word. Next: that interface's output.
+//! [`Demultiplex`] (`interface-output`): for nodes that pick an interface by number. Reads: the interface from the
+//! scratch word. Next: that interface's output.
 
 use super::SharedViews;
 use drivers::TxOffloads;
@@ -67,14 +66,13 @@ impl Output {
         NodeSpec { name: format!("{name}-output"), edges: OutputEdge::EDGES, counters: COUNTERS, trace }
     }
 
-    /// What this device leaves for us to finish.
+    /// The flags of work that this device leaves to the router.
     fn unfinished(&self) -> u32 {
         (if self.finishes.checksum { 0 } else { flag::PARTIAL_CHECKSUM })
             | (if self.finishes.segmentation { 0 } else { flag::SEGMENTED })
     }
 
-    /// A packet that is finished, and its edge: to the device, or, when somebody listens to
-    /// what is sent, to who copies it.
+    /// A finished packet and its edge: to the device, or to `span-output` when the interface is mirrored.
     #[inline]
     fn onward(&self, row: Row, mirrored: bool) -> (Row, EdgeIndex) {
         if !mirrored || row.flags & flag::MIRRORED != 0 {
@@ -83,7 +81,7 @@ impl Output {
         (Row { scratch: self.index.0.into(), ..row }, OutputEdge::Span.into())
     }
 
-    /// Somebody listens to what is sent.
+    /// Sends a vector on when the interface is mirrored.
     #[cold]
     fn mirror(&self, vector: &mut Vector) {
         for i in 0..vector.len() {
@@ -93,7 +91,7 @@ impl Output {
         }
     }
 
-    /// Packets in order, each finished.
+    /// Finishes packets one by one, in order.
     #[cold]
     fn finish(&self, x: &mut Expansion<'_, '_>, vector: &mut Vector, mirrored: bool) {
         for i in 0..vector.len() {
@@ -148,7 +146,7 @@ impl Expand for Output {
     }
 }
 
-/// Whether labels stand before a packet's network header: no device looks behind them to finish anything.
+/// Whether labels precede a packet's network header: no device looks behind labels to complete anything.
 pub(crate) fn is_labelled(cx: &Context<'_>, row: &Row) -> bool {
     let header = &cx.buffers.bytes(row.packet)[row.l2 as usize..];
     let types = [12, 16, 20].map(|at| EtherType(u16::from_be_bytes([header[at], header[at + 1]])));

@@ -1,4 +1,4 @@
-//! Which worker polls which receive queue, and when; and who sends by which transmit queue.
+//! Which worker polls which receive queue, and how; and which workers send by which transmit queue.
 
 use super::Interface;
 use crate::{Error, Router};
@@ -7,7 +7,7 @@ use drivers::{Receive, Transmit};
 use graph::{Behaviour, Core, InterfaceIndex, NodeIndex, WorkerState};
 use std::os::fd::{AsRawFd, RawFd};
 
-/// The worker that does what any could.
+/// The worker that does work which any worker could do.
 pub(super) const OWNER: usize = 0;
 
 /// A share of what a device receives.
@@ -17,34 +17,34 @@ pub struct ReceiveQueue {
     pub thread: usize,
     /// An operator chose the worker.
     pub is_placed: bool,
-    /// What wakes that worker; without one it must poll for ever.
+    /// Wakes that worker when packets arrive; without it the worker must poll all the time.
     pub descriptor: Option<RawFd>,
     pub mode: Mode,
 }
 
 impl ReceiveQueue {
-    /// How it is polled unless an operator says otherwise.
+    /// How the queue is polled by default.
     pub fn usual_mode(&self) -> Mode {
         if self.descriptor.is_some() { Mode::Adaptive } else { Mode::Polling }
     }
 }
 
-/// By what a device sends.
+/// The transmit queues of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TransmitQueues {
     pub count: usize,
-    /// The worker that alone may send; none: every worker sends by itself.
+    /// The only worker that may send; none: every worker sends by itself.
     pub owner: Option<usize>,
 }
 
 impl TransmitQueues {
-    /// With so many workers, of which `owner` has what only one can have.
+    /// For so many workers. When the device cannot serve all of them, `owner` sends.
     pub(super) fn of(transmit: &dyn Transmit, owner: usize, workers: usize) -> TransmitQueues {
         let owner = (!transmit.is_for_all(workers)).then_some(owner);
         TransmitQueues { count: transmit.queues(), owner }
     }
 
-    /// The workers that send by a queue, when there are so many.
+    /// The workers that send by a queue.
     pub fn users(&self, queue: usize, workers: usize) -> Vec<usize> {
         match self.owner {
             Some(owner) => vec![owner],
@@ -65,7 +65,7 @@ impl Interface {
 }
 
 impl Router {
-    /// Gives an interface's receive queues to workers.
+    /// Assigns an interface's receive queues to workers.
     pub(super) fn attach_receive(
         &mut self,
         node: &'static str,
@@ -108,7 +108,7 @@ impl Router {
         Ok(attached)
     }
 
-    /// Tells a driver's input node on all workers.
+    /// Has a driver's input node changed on all workers.
     pub(crate) fn tell_input(&self, input: NodeIndex, tell: impl Fn(&mut DeviceInput) + Clone + Send + 'static) {
         self.graph.call(|_| {
             let tell = tell.clone();
@@ -120,9 +120,9 @@ impl Router {
         });
     }
 
-    /// Has a worker poll a receive queue of an interface; the one that polls the fewest others, when none is
-    /// named. Packets keep their order, and none is lost: the worker takes over when all that the other one
-    /// has received before is through.
+    /// Moves a receive queue of an interface to a worker; by default, to the one that polls the fewest other queues.
+    /// Packets keep their order, and none is lost: the new worker starts when all that the old one has received is
+    /// processed.
     ///
     /// # Errors
     /// When there is no such interface, queue or worker, or a worker is stuck.
@@ -136,7 +136,7 @@ impl Router {
         if let Some(worker) = worker.filter(|worker| *worker >= workers) {
             return Err(Error::NoSuchWorker { worker, workers });
         }
-        // It would be polled by nobody until that one has taken in what it was handed.
+        // The queue would not be polled until that worker has handled its messages.
         if let Some(stuck) =
             (0..workers).find(|worker| matches!(self.graph.worker_state(*worker), WorkerState::Stalled(_)))
         {
@@ -152,7 +152,7 @@ impl Router {
         let input = self.graph.find(interface.input_node)?;
         self.interfaces.move_queue(before, worker);
         let id = QueueId { interface: index, number };
-        // All of them: it may be on its way from one to another.
+        // All workers: the queue may be on its way from one to another.
         self.graph.call(|_| {
             Box::new(move |core| {
                 let own = core.thread();
@@ -164,10 +164,10 @@ impl Router {
         Ok(())
     }
 
-    /// Says when a receive queue of an interface is polled; all its queues, when none is named.
+    /// Sets when a receive queue of an interface is polled; without a number, all its queues.
     ///
     /// # Errors
-    /// When there is no such interface or queue, or nobody can wait for the device; then nothing has changed.
+    /// When there is no such interface or queue, or the device cannot wake a worker; then nothing has changed.
     pub fn set_receive_mode(&mut self, index: InterfaceIndex, number: Option<u16>, mode: Mode) -> Result<(), Error> {
         let interface = self.interfaces.get_mut(index)?;
         let queues = interface.receive_queues.len() as u16;
@@ -183,7 +183,7 @@ impl Router {
             let queue = self.interfaces.get_mut(index)?.queue(number)?;
             queue.mode = mode;
             let id = QueueId { interface: index, number };
-            // All of them: it may be on its way from one to another.
+            // All workers: a queue may be on its way from one to another.
             self.tell_input(input, move |input| input.set_mode(id, mode));
         }
         Ok(())
@@ -200,7 +200,7 @@ impl Router {
     }
 }
 
-/// Has a worker poll a queue, unless it is another's by now, or its interface is gone.
+/// Makes a worker poll a queue, unless the queue belongs to another worker by now, or its interface is gone.
 fn take_on(core: &mut Core, input: NodeIndex, queue: Queue) {
     let own = core.thread();
     match core.node::<DeviceInput>(input).map(|input| input.add(queue, own)) {
@@ -210,7 +210,7 @@ fn take_on(core: &mut Core, input: NodeIndex, queue: Queue) {
     }
 }
 
-/// Where the least is, the first of several.
+/// The index of the smallest load; the first of equal ones.
 fn least(loads: &[usize]) -> usize {
     (0..loads.len()).min_by_key(|worker| loads[*worker]).unwrap_or(OWNER)
 }

@@ -3,13 +3,13 @@
 use tables::Leaf;
 use tables::object::MAX_BUCKETS;
 
-/// How far a path's share of buckets may be from its weight.
+/// How far the shares of buckets may be from the weights.
 const BUCKET_TOLERANCE: f64 = 0.1;
 
-/// Most lists of the same paths, whose prefixes came to them from different ones.
+/// The most variants of one path list: lists of the same paths for prefixes that had different paths before.
 pub(super) const MAX_VARIANTS: usize = 8;
 
-/// Over which paths flows are spread, with their weights, and bucket by bucket.
+/// The paths over which flows are spread, with their weights, and the path of each bucket.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Spread<'a> {
     pub members: &'a [(Leaf, f64)],
@@ -17,7 +17,7 @@ pub(super) struct Spread<'a> {
 }
 
 impl Spread<'_> {
-    /// Whether the paths that are in `members`, too, have there the weights that they had, compared with each other.
+    /// Whether the paths that are also in `members` have the same weights there, relative to each other.
     fn has_weights_of(&self, members: &[(Leaf, f64)]) -> bool {
         let had = |leaf| self.members.iter().find(|(known, _)| *known == leaf).map(|(_, weight)| *weight);
         let mut ratios = members.iter().filter_map(|(leaf, weight)| Some(weight / had(*leaf)?));
@@ -26,13 +26,13 @@ impl Spread<'_> {
     }
 }
 
-/// How many of `count` buckets each path should have, to the fraction.
+/// How many of `count` buckets each path should have, as a fraction.
 fn exact_shares(weights: &[f64], count: usize) -> Vec<f64> {
     let total: f64 = weights.iter().sum();
     weights.iter().map(|weight| weight / total * count as f64).collect()
 }
 
-/// Gives `count` buckets out, largest remainders first.
+/// Distributes `count` buckets, largest remainders first.
 fn apportion(exact: &[f64], count: usize) -> Vec<usize> {
     let mut shares: Vec<usize> = exact.iter().map(|share| *share as usize).collect();
     let mut order: Vec<usize> = (0..exact.len()).collect();
@@ -42,7 +42,7 @@ fn apportion(exact: &[f64], count: usize) -> Vec<usize> {
     shares
 }
 
-/// A path that is there gets some, however small its weight.
+/// Gives each path at least one bucket, however small its weight.
 fn leave_none_without(shares: &mut [usize]) {
     while let Some(without) = shares.iter().position(|share| *share == 0) {
         let largest = shares.iter_mut().max().expect("one is without");
@@ -51,8 +51,8 @@ fn leave_none_without(shares: &mut [usize]) {
     }
 }
 
-/// Spreads `weights` over a power of two of buckets: the fewest that come within the
-/// tolerance, largest remainders first. Gives each path's number of buckets.
+/// Spreads `weights` over a power of two of buckets: the fewest within the tolerance, largest remainders first. Returns
+/// each path's number of buckets.
 fn share_buckets(weights: &[f64]) -> Vec<usize> {
     let mut count = weights.len().next_power_of_two();
     loop {
@@ -68,11 +68,11 @@ fn share_buckets(weights: &[f64]) -> Vec<usize> {
     }
 }
 
-/// Changes shares, which were rounded, so that no path that holds buckets gives some to another that held buckets,
-/// too: then only flows of a path that is gone move, or go to one that is new. Where weights are as they were, that
-/// stays within two buckets of what is exact.
+/// Adjusts the rounded shares so that no path that held buckets gives one to another path that held buckets. Then only
+/// flows of a removed path move, or flows that go to a new path. While the weights stay the same, the result is within
+/// two buckets of the exact shares.
 fn spare_moves(shares: &mut [usize], exact: &[f64], held: &[usize]) {
-    // Each turn saves a move.
+    // Each iteration saves a move.
     for _ in 0..MAX_BUCKETS {
         let lacks = |path: usize| exact[path] - shares[path] as f64;
         let paths = 0..shares.len();
@@ -85,9 +85,9 @@ fn spare_moves(shares: &mut [usize], exact: &[f64], held: &[usize]) {
     }
 }
 
-/// The buckets for some paths by weight. Those of `before` that lead to a path which is still there stay as
-/// they are as far as shares allow, so that only flows move that must (resilient hashing): who loses a path
-/// moves its flows and no other's.
+/// The buckets for some paths by weight. A bucket of `before` whose path still exists keeps that path, as far as the
+/// shares allow. So only flows that must move do move (resilient hashing): when a path goes away, its flows move and no
+/// other path's.
 pub(super) fn buckets(members: &[(Leaf, f64)], past: Spread<'_>) -> Vec<Leaf> {
     let before = past.buckets;
     let weights: Vec<f64> = members.iter().map(|(_, weight)| weight.max(f64::MIN_POSITIVE)).collect();
@@ -95,7 +95,7 @@ pub(super) fn buckets(members: &[(Leaf, f64)], past: Spread<'_>) -> Vec<Leaf> {
     let needed: usize = without_past.iter().sum();
     let once: Vec<Leaf> =
         members.iter().zip(&without_past).flat_map(|((leaf, _), share)| std::iter::repeat_n(*leaf, *share)).collect();
-    // Fewer buckets than before would number all flows anew.
+    // Fewer buckets than before would assign all flows anew.
     let times = (before.len().min(MAX_BUCKETS) / needed).max(1);
     let fresh = once.repeat(times);
     let mut buckets = vec![None; fresh.len()];
@@ -104,7 +104,7 @@ pub(super) fn buckets(members: &[(Leaf, f64)], past: Spread<'_>) -> Vec<Leaf> {
     let mut shares = apportion(&exact, fresh.len());
     leave_none_without(&mut shares);
     let held = |(leaf, _): &(Leaf, f64)| (0..fresh.len()).filter(|at| known(*at) == Some(*leaf)).count();
-    // Another weight is to have its effect.
+    // A changed weight must take effect.
     if past.has_weights_of(members) {
         spare_moves(&mut shares, &exact, &members.iter().map(held).collect::<Vec<_>>());
     }
@@ -117,7 +117,8 @@ pub(super) fn buckets(members: &[(Leaf, f64)], past: Spread<'_>) -> Vec<Leaf> {
             *bucket = Some(leaf);
         }
     };
-    // First what is where it would be without a past, so that who comes back finds its place.
+    // First the buckets whose path is the one that they would have without a past, so that a path that comes back finds
+    // its place.
     for (at, bucket) in buckets.iter_mut().enumerate().filter(|(at, _)| known(*at) == Some(fresh[*at])) {
         keep(fresh[at], bucket);
     }
@@ -131,8 +132,7 @@ pub(super) fn buckets(members: &[(Leaf, f64)], past: Spread<'_>) -> Vec<Leaf> {
     buckets.into_iter().map(|bucket| bucket.unwrap_or_else(|| rest.next().expect("as many as buckets"))).collect()
 }
 
-/// How many of the most buckets that there may be go from one path to another although both were there before and are
-/// there now.
+/// How many of [`MAX_BUCKETS`] buckets move from one path to another although both paths exist before and after.
 pub(super) fn needless_moves(before: &[Leaf], after: &[Leaf]) -> usize {
     if before.is_empty() || after.is_empty() {
         return 0;
@@ -141,8 +141,9 @@ pub(super) fn needless_moves(before: &[Leaf], after: &[Leaf]) -> usize {
     moves.filter(|(old, new)| old != new && after.contains(old) && before.contains(new)).count()
 }
 
-/// Which of some lists of the same `members`, by their buckets, takes over a prefix whose flows were spread over `past`
-/// and moves no more of them than a list of its own would; none when that is needed.
+/// The list, among some lists of the same `members` given by their buckets, that a prefix whose flows were spread over
+/// `past` can use. It moves no more flows than a list of the prefix's own would. `None` when the prefix needs a list of
+/// its own.
 pub(super) fn that_fits<Id: Copy>(variants: &[(Id, &[Leaf])], members: &[(Leaf, f64)], past: Spread<'_>) -> Option<Id> {
     let moves = |(_, buckets): &(Id, &[Leaf])| needless_moves(past.buckets, buckets);
     let (best, least) = variants.iter().map(|variant| (variant.0, moves(variant))).min_by_key(|(_, moves)| *moves)?;
@@ -205,13 +206,14 @@ mod tests {
         assert!(!less.contains(&leaf(3)));
         let again = buckets(&all, of(&without, &less));
         assert_eq!(again, full.repeat(again.len() / full.len()), "who comes back finds its place");
-        // One more takes its share and moves nothing else.
+        // A new path takes its share, and no other flow moves.
         let nine: Vec<_> = all.iter().copied().chain([(leaf(8), 1.0)]).collect();
         let more = buckets(&nine, of(&all, &full));
         assert!(more.iter().zip(full.iter().cycle()).all(|(after, before)| after == before || *after == leaf(8)));
     }
 
-    /// Paths come and go by random, of equal weight and not: no flow moves between two that stay, and shares stay true.
+    /// Paths come and go at random, with equal weights and without: no flow moves between two paths that stay, and the
+    /// shares stay correct.
     #[test]
     fn no_flow_moves_between_paths_that_stay() {
         let mut seed = 1u64;

@@ -1,7 +1,7 @@
-//! Many routes at once: what a routing daemon says after it has started, or a file of routes.
+//! Many routes at once: the routes of a routing daemon that has just started, or of a file.
 //!
-//! A batch costs a fraction of as many single operations: lists of paths are found once, prefixes that lie together
-//! are changed together, and next hops are looked at when all is done.
+//! A batch costs a fraction of as many single operations. Path lists are looked up once, neighbouring prefixes are
+//! changed together, and next hops are resolved once at the end.
 
 use super::control::{Ip, leaf_of};
 use super::count::Counted;
@@ -15,30 +15,29 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tables::{Leaf, fib4, fib6};
 use wire::{Family, Prefix};
 
-/// What a change may take on the heap, at most, with what it leaves behind: the prefix in the tree, its list, its
-/// paths.
+/// The most heap that a change may take, including what it leaves behind: the prefix in the tree, its list, its paths.
 const ROUTE_BYTES: usize = 256;
-/// Instead of a list's number: the route goes away.
+/// In place of a list's number: the route is removed.
 const REMOVE: u32 = u32::MAX;
 
-/// Changes to be made together, of one source in one table.
+/// Changes of one source in one table, to be made together.
 #[derive(Debug, Clone)]
 pub struct Batch {
     table: TableIndex,
     lists: Vec<Vec<Path>>,
     changes: Changes,
-    /// Routes go afterwards for which these come: the table's limit was looked at before.
+    /// Whether the routes that these replace are removed afterwards; the table's limit was checked before.
     pub(super) is_resync: bool,
 }
 
-/// Prefixes as their table wants them, each with the number of its list within the batch.
+/// Prefixes in the form of their table, each with the number of its list within the batch.
 #[derive(Debug, Clone)]
 enum Changes {
     V4(Vec<(fib4::Key, u32)>),
     V6(Vec<(fib6::Key, u32)>),
 }
 
-/// The same of whichever family it is.
+/// Evaluates an expression for the changes of either family.
 macro_rules! of_either {
     ($changes:expr, $inner:ident => $value:expr) => {
         match $changes {
@@ -82,7 +81,7 @@ impl Changes {
 pub struct Paths(u32);
 
 impl Batch {
-    /// Changes of a table of a family.
+    /// An empty batch for a table of a family.
     pub fn new(family: Family, table: TableIndex) -> Batch {
         Batch { table, lists: Vec::new(), changes: Changes::new(family), is_resync: false }
     }
@@ -95,13 +94,13 @@ impl Batch {
         self.table
     }
 
-    /// Paths that routes of this batch may have.
+    /// Adds a list of paths that routes of this batch may use.
     pub fn paths(&mut self, paths: Vec<Path>) -> Paths {
         self.lists.push(super::control::join_paths(Vec::new(), paths));
         Paths(self.lists.len() as u32 - 1)
     }
 
-    /// Makes these the paths of a route, new or not. Of the same prefix the last change counts.
+    /// Gives a route these paths, whether it is new or not. The last change of a prefix counts.
     ///
     /// # Panics
     /// When the prefix is of another family.
@@ -110,7 +109,7 @@ impl Batch {
         self.changes.push(prefix.into(), paths.0);
     }
 
-    /// Takes a route away.
+    /// Removes a route.
     ///
     /// # Panics
     /// When the prefix is of another family.
@@ -128,28 +127,29 @@ impl Batch {
     }
 }
 
-/// Changes of the default IPv4 table.
+/// An empty batch for the default IPv4 table.
 impl Default for Batch {
     fn default() -> Batch {
         Batch::new(Family::Ip4, TableIndex::DEFAULT)
     }
 }
 
-/// What became of a [`Batch`].
+/// The result of a [`Batch`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outcome {
     pub added: usize,
-    /// Had paths of this source already.
+    /// Routes that had paths of this source already.
     pub replaced: usize,
     pub removed: usize,
-    /// Were to be removed and not there.
+    /// Routes to be removed that did not exist.
     pub missing: usize,
-    /// Found no room, were beyond the table's limit, or would have led through themselves; they are as they were.
+    /// Routes that found no room, were beyond the table's limit, or would have led through themselves. They did not
+    /// change.
     pub refused: usize,
 }
 
 impl Outcome {
-    /// Both together.
+    /// The sum of both.
     fn and(self, other: Outcome) -> Outcome {
         Outcome {
             added: self.added + other.added,
@@ -161,10 +161,10 @@ impl Outcome {
     }
 }
 
-/// A batch with all that it needs.
+/// A batch with all that it needs to be carried out.
 struct Prepared {
     batch: Batch,
-    /// Hosts with a path onto an interface, which are changed one by one.
+    /// Host routes with a path onto an interface. They are changed one by one.
     hosts: Vec<(Prefix, u32)>,
     /// The lists of the batch, by their numbers in it.
     ids: Vec<ListId>,
@@ -177,25 +177,25 @@ struct Job<'a> {
     ids: &'a [ListId],
     source: Source,
     fresh: bool,
-    /// How many prefixes there are, and may be.
+    /// How many prefixes there are, and how many are allowed.
     prefixes: usize,
     limit: usize,
 }
 
-/// How far a batch is carried out.
+/// How far a batch has been carried out.
 struct Progress {
     outcome: Outcome,
-    /// Lists that perhaps nobody has.
+    /// Lists that may no longer be in use.
     unused: BTreeSet<ListId>,
 }
 
-/// Where a batch is carried out, and for whom.
+/// The table and the source of a batch.
 struct Place<'a> {
     table: TableIndex,
     source: Source,
     is_resync: bool,
     ids: &'a [ListId],
-    /// Prefixes by which each list reaches its next hops.
+    /// The prefixes through which each list reaches its next hops.
     over: &'a [Vec<Prefix>],
 }
 
@@ -218,27 +218,27 @@ impl Merged for fib6::Key {
     }
 }
 
-/// How many of the first changes are made in one piece.
+/// How many of the first changes are made together.
 fn length_of_part<K: Key>(changes: &[(K, u32)]) -> usize {
     let Some((last, _)) = changes.get(PART - 1).copied() else { return changes.len() };
-    // Changes of one prefix are made together; of one place, when they are not very many.
+    // Changes of one prefix are made together. So are changes in one place of the table, unless they are very many.
     let near = changes[PART..].iter().take(PART).take_while(|(key, _)| K::are_near(*key, last)).count();
     let more = if near < PART { near } else { 0 };
     let last = changes[PART + more - 1].0;
     PART + more + changes[PART + more..].iter().take_while(|(key, _)| *key == last).count()
 }
 
-/// Carries a batch out on the table's numbers.
+/// Carries a batch out in the numbers that the table stores.
 struct Merge<'a, K> {
     job: Job<'a>,
-    /// Prefixes by which each list reaches its next hops.
+    /// The prefixes through which each list reaches its next hops.
     over: Vec<Vec<K>>,
     lists: &'a mut PathLists,
     several: &'a mut MultiSourceEntries,
     counted: &'a Counted,
     outcome: Outcome,
     unused: BTreeSet<ListId>,
-    /// What was on the shelf of prefixes that changed, should there be no room for the change.
+    /// The shelved entries of changed prefixes, to restore them when there is no room for a change.
     shelved: Vec<(u32, Shelved)>,
 }
 
@@ -287,7 +287,7 @@ impl<'a, K: Key> Merge<'a, K> {
         after.map(|entry| entry.0)
     }
 
-    /// A prefix has one list in place of another.
+    /// Records that a prefix follows another list than before.
     #[inline]
     fn moved(&mut self, key: K, before: Option<ListId>, list: Option<ListId>) {
         if before == list {
@@ -329,14 +329,14 @@ impl fib6::Routes<u32> for Merge<'_, fib6::Key> {
 
     #[inline]
     fn merge(&mut self, key: fib6::Key, value: Option<u32>, change: u32) -> Option<u32> {
-        // A number that stands for a place on the shelf means what it meant until all is done.
+        // A number that stands for a place on the shelf keeps its meaning until the batch is done.
         self.shelved.extend(value.and_then(|value| Some((value, self.several.shelved(Entry(value))?))));
         self.merge_one(key, value, change)
     }
 
     fn refuse(&mut self, key: fib6::Key, before: Option<u32>, after: Option<u32>, change: u32) {
         let list = (change != REMOVE).then(|| self.job.ids[change as usize]);
-        // What was refused already has changed nothing.
+        // A change that was refused before has changed nothing.
         if list.is_some() && (after.is_none() || self.over[change as usize].contains(&key)) {
             return;
         }
@@ -364,8 +364,8 @@ impl fib6::Routes<u32> for Merge<'_, fib6::Key> {
     }
 }
 
-/// Takes those changes out that give one host a path onto an interface: such a route leads to that very host, so that
-/// its list is not shared. They are made one by one. Of a prefix that has such a change only the last one stays.
+/// Takes out the changes that give a host route a path onto an interface. Such a route leads to that very host, so its
+/// list cannot be shared, and it is changed on its own. If a prefix has such a change, only its last change stays.
 fn take_hosts<K: Key>(lists: &[Vec<Path>], changes: &mut Vec<(K, u32)>) -> Vec<(Prefix, u32)> {
     let is_onto = |paths: &Vec<Path>| paths.iter().any(|path| matches!(path.way, PathAction::Attached(_)));
     let onto: Vec<bool> = lists.iter().map(is_onto).collect();
@@ -382,16 +382,16 @@ fn take_hosts<K: Key>(lists: &[Vec<Path>], changes: &mut Vec<(K, u32)>) -> Vec<(
 }
 
 impl Router {
-    /// Carries a batch of changes out, of one source in one table that is there.
+    /// Carries out a batch of changes, of one source in one existing table.
     ///
     /// # Errors
-    /// When paths name an interface that does not exist, there are too many, or they cannot be had; then nothing
-    /// has changed. What is refused of single routes is counted.
+    /// When paths name an interface that does not exist, there are too many paths, or a list of them cannot be made;
+    /// then nothing has changed. Single routes that are refused are counted in the result.
     pub fn change_routes(&mut self, source: Source, batch: Batch) -> Result<Outcome, Error> {
         self.change_all_routes(source, vec![batch])
     }
 
-    /// The same of several batches: either all are carried out or none.
+    /// Carries out several batches: all of them or none.
     ///
     /// # Errors
     /// As [`Router::change_routes`].
@@ -410,7 +410,7 @@ impl Router {
         Ok(outcomes.fold(Outcome::default(), Outcome::and))
     }
 
-    /// Gets all that a batch needs. Nothing can keep it from being carried out then.
+    /// Allocates all that a batch needs. After that nothing can prevent the batch from being carried out.
     fn prepare(&mut self, source: Source, mut batch: Batch) -> Result<Prepared, Error> {
         let (table, family) = (batch.table, batch.family());
         let coming = of_either!(&batch.changes, changes => changes.iter().filter(|(_, list)| *list != REMOVE).count());
@@ -445,8 +445,8 @@ impl Router {
         }
     }
 
-    /// Has prefixes that have several paths, and get several, follow lists that leave their flows where they are: one
-    /// more number in the batch for each list that they come from.
+    /// Keeps flows on their paths when a prefix goes from several paths to several paths: it then follows a list made
+    /// for the prefix's previous list. The batch gets one more number for each such previous list.
     fn keep_flows(&mut self, source: Source, batch: &mut Batch, ids: &mut Vec<ListId>) -> Result<(), Error> {
         let (table, family) = (batch.table, batch.family());
         let spreads: Vec<bool> = ids.iter().map(|id| self.ip.lists.get(*id).members.len() > 1).collect();
@@ -503,12 +503,12 @@ impl Router {
         outcome
     }
 
-    /// Changes the prefixes of a table, in pieces.
+    /// Changes the prefixes of a table in parts.
     fn merge_all<K: Merged>(&mut self, place: &Place<'_>, family: Family, changes: &mut Vec<(K, u32)>) -> Progress {
         let mut progress = Progress { outcome: Outcome::default(), unused: place.ids.iter().copied().collect() };
         K::sort(changes);
-        // What covers everything comes first and goes last: no address is without a route that has one before and
-        // after.
+        // A new default route comes first, and a removed one goes last. So no address is without a route if it has one
+        // before and after.
         let is_default = |(key, _): &(K, u32)| key.prefix().length() == 0;
         let defaults: Vec<(K, u32)> = changes.iter().copied().filter(is_default).collect();
         let goes = defaults.last().is_some_and(|(_, change)| *change == REMOVE);
@@ -528,7 +528,7 @@ impl Router {
         if goes {
             self.merge_part(place, family, &defaults, &mut progress);
         }
-        // Who looks for next hops afterwards looks at all of them.
+        // The later search for next hops needs the default routes as well.
         changes.extend(defaults);
         progress
     }
@@ -555,13 +555,13 @@ impl Router {
         K::change(fib, changes, &mut merge);
         let Merge { outcome, unused, .. } = merge;
         several.end_batch();
-        // Between a change and its undoing neighbours of a prefix may have been looked at.
+        // Lookups of neighbouring prefixes may have been written between a change and its undoing.
         known.is_stale |= family == Family::Ip6 && outcome.refused > 0;
         progress.outcome = progress.outcome.and(outcome);
         progress.unused.extend(unused);
     }
 
-    /// Refuses a batch that, in the place of all that the API has in its table, would bring that beyond its limit.
+    /// Refuses a batch that would bring its table beyond the limit if it replaced all routes that the API has there.
     pub(super) fn check_room_for(&self, batch: &Batch) -> Result<(), Error> {
         let Some(limit) = self.ip.limit(batch.family(), batch.table) else { return Ok(()) };
         let is_others = |value| self.ip.several.shares(Entry(value)).any(|share| share.source != Source::Api);
@@ -576,7 +576,7 @@ impl Router {
         }
     }
 
-    /// Next hops may be reached by routes that changed, or no longer.
+    /// Resolves next hops again, because their routes may have changed.
     fn after_changes(&mut self, changes: &Changes) {
         if self.ip.dependents.hops() <= changes.len() {
             Family::ALL.into_iter().for_each(|family| self.refresh_hops_in(Prefix::default_of(family)));
@@ -586,13 +586,13 @@ impl Router {
         self.paint();
     }
 
-    /// From now on a source says again which routes it wants in a table; those that it has not said when
-    /// [`Router::end_resync`] comes go away. Until then all are used as before.
+    /// Begins a resync: from now on a source states again which routes it wants in a table. [`Router::end_resync`]
+    /// removes the routes that it has not stated by then. Until then all routes stay in use.
     pub fn begin_resync(&mut self, family: Family, table: TableIndex, source: Source) {
         let fresh = &mut self.ip.tables.get_mut(family, table).fresh[source as usize];
         *fresh = !*fresh;
         let fresh = *fresh;
-        // What an earlier one, broken off, has marked already is to be said again too.
+        // Routes that an earlier, interrupted resync has marked must be stated again, too.
         let Some(marked) = self.routes_marked(family, table, source, fresh) else { return };
         for prefix in marked {
             self.breathe();
@@ -603,13 +603,13 @@ impl Router {
             let share = share.map(|share| Share { fresh: !fresh, ..share });
             let (after, _) = several.set(Some(entry), source, share);
             if let Some(after) = after {
-                // It leads where it led.
+                // The route leads where it led before.
                 let _ = fib.insert(prefix, after.0, |value| leaf_of(lists, several, value));
             }
         }
     }
 
-    /// Takes away the routes that a source has not said since [`Router::begin_resync`]. Gives how many.
+    /// Removes the routes that a source has not stated since [`Router::begin_resync`]. Returns how many.
     pub fn end_resync(&mut self, family: Family, table: TableIndex, source: Source) -> usize {
         let fresh = self.ip.tables.get_mut(family, table).fresh[source as usize];
         let mut batch = Batch { is_resync: true, ..Batch::new(family, table) };
@@ -618,7 +618,7 @@ impl Router {
         self.change_routes(source, batch).map_or(0, |outcome| outcome.removed)
     }
 
-    /// Prefixes of a source with one of the two marks; none when there are none.
+    /// The prefixes of a source with one of the two marks, or `None` when there are none.
     fn routes_marked(&self, family: Family, table: TableIndex, source: Source, fresh: bool) -> Option<Vec<Prefix>> {
         let mut marked = Vec::new();
         self.ip.fib(family, table).each(|prefix, value| {

@@ -1,9 +1,9 @@
-//! The IPv4 routing tables as control keeps them.
+//! The routing tables of both families as the control thread keeps them.
 //!
-//! A route is a prefix and, from each source, a list of paths. What the first list resolves to of which a
-//! path works, its leaf, is what lookups find: an adjacency, a glean, a load balance over several. Lists are
-//! shared ([`super::path_list`]), so that a route costs a few bytes ([`super::entry`]) and a change of a next hop
-//! one object ([`super::resolve`]).
+//! A route is a prefix and, from each source, a list of paths. Lookups find the leaf of the best source whose list has
+//! a working path: an adjacency, a glean, or a load balance over several. Prefixes share lists ([`super::path_list`]),
+//! so that a route costs a few bytes ([`super::entry`]), and a change of a next hop changes one object
+//! ([`super::resolve`]).
 
 use super::adjacency::Adjacencies;
 use super::count::{self, Counted, CounterSlots};
@@ -30,22 +30,22 @@ use tables::fib4::Memory;
 use tables::{Fib4, Fib6, Leaf, Lookup4, Lookup6, Objects};
 use wire::{Family, Prefix};
 
-/// Memory is given back when no route has gone for so long.
+/// Memory is freed when no route was removed for this long.
 pub const TRIM_AFTER: Duration = Duration::from_secs(30);
 const DEFAULT: TableIndex = TableIndex::DEFAULT;
 
-/// Control's state of the routing of both families.
+/// The control thread's routing state of both families.
 pub struct Ip {
     pub(super) tables: Vrfs,
-    /// The same, for nodes: what was published last, and where.
+    /// The tables as they were last published for the nodes, and where.
     known4: Chunks<Lookup4>,
     known6: Chunks<Lookup6>,
     shared4: SharedTables<Lookup4>,
     shared6: SharedTables<Lookup6>,
     pub(super) leaving: Leaving<TableIndex>,
-    /// Tables take more routes than they may, until this is taken back.
+    /// Whether tables accept more routes than their limits, until this is reset.
     pub(crate) knows_no_limit: bool,
-    /// Routes that have gone since the last look, and when memory is to be given back.
+    /// Routes that were removed since the last check, and when memory is to be freed.
     pub(crate) have_gone: usize,
     trim_due: Option<Instant>,
     pub(super) counted: Counted,
@@ -58,12 +58,12 @@ pub struct Ip {
     pub(crate) tunnels: BTreeMap<InterfaceIndex, ListId>,
     /// The list of each load balance.
     pub(super) balances: HashMap<u32, ListId>,
-    /// What lookups are to be told together.
+    /// Changed lists whose prefixes are to be updated together in the lookup tables.
     pub(super) painting: Painting,
     pub(crate) objects: Objects,
 }
 
-/// What a table's number stands for.
+/// The leaf that a table's number stands for.
 #[inline]
 pub(super) fn leaf_of(lists: &PathLists, several: &MultiSourceEntries, value: u32) -> Leaf {
     match Entry(value).only() {
@@ -76,14 +76,14 @@ pub(super) fn leaf_of(lists: &PathLists, several: &MultiSourceEntries, value: u3
     }
 }
 
-/// Where the packets of a table's number go, counted or not.
+/// Where the packets of a table's number go, whether they are counted or not.
 pub(super) fn way_of(lists: &PathLists, several: &MultiSourceEntries, value: u32) -> Leaf {
     let mut leaves = several.shares(Entry(value)).map(|share| lists.leaf(share.list));
     leaves.find(|leaf| *leaf != Leaf::MISS).unwrap_or(Leaf::MISS)
 }
 
 impl Ip {
-    /// With the default tables, which are published.
+    /// Begins with the default tables, which are published.
     pub(crate) fn new(
         (fib4, shared4): (Fib4, SharedTables<Lookup4>),
         (fib6, shared6): (Fib6, SharedTables<Lookup6>),
@@ -119,7 +119,7 @@ impl Ip {
         ip
     }
 
-    /// Has nodes know which table there is at a place, or that there is none.
+    /// Publishes to the nodes which table has this index, or that none has.
     pub(super) fn publish_table(&mut self, family: Family, index: TableIndex) {
         let at = index.0 as usize;
         match (family, self.tables.get(family, index).map(|table| &table.fib)) {
@@ -134,24 +134,24 @@ impl Ip {
         }
     }
 
-    /// The table of an identifier.
+    /// The table with an identifier.
     pub fn find_table(&self, family: Family, id: u32) -> Option<TableIndex> {
         self.tables.find(id).filter(|index| self.tables.get(family, *index).is_some())
     }
 
-    /// Most prefixes of a table, when that was set.
+    /// The limit of a table's prefixes, if one is set.
     pub fn limit(&self, family: Family, table: TableIndex) -> Option<usize> {
         self.tables.get(family, table)?.limit
     }
 
-    /// All tables of a family, with what operators know them by.
+    /// All tables of a family, with the identifiers that operators use.
     pub fn table_ids(&self, family: Family) -> impl Iterator<Item = (TableIndex, u32)> + use<> {
         let mut ids: Vec<_> = self.tables.of(family).map(|(index, id, _)| (index, id)).collect();
         ids.sort_unstable_by_key(|(_, id)| *id);
         ids.into_iter()
     }
 
-    /// What operators know a table by.
+    /// The identifier that operators use for a table.
     pub fn id_of(&self, table: TableIndex) -> u32 {
         self.tables.id_of(table).unwrap_or(0)
     }
@@ -161,7 +161,7 @@ impl Ip {
         self.routes_in(Family::Ip4, DEFAULT)
     }
 
-    /// The routes of a table that is there.
+    /// The routes of an existing table.
     pub fn routes_in(&self, family: Family, table: TableIndex) -> Routes<'_> {
         Routes { ip: self, family, table }
     }
@@ -178,8 +178,8 @@ impl Ip {
     }
 
     /// # Panics
-    /// When there is no such table. Those that interfaces, lists and callers have from
-    /// [`Router::find_table`] are there.
+    /// When there is no such table. The tables of interfaces and lists, and those that callers have from
+    /// [`Router::find_table`], exist.
     pub(super) fn fib(&self, family: Family, table: TableIndex) -> &Fib {
         self.find_fib(family, table).expect("tables in use are there")
     }
@@ -188,13 +188,13 @@ impl Ip {
         leaf_of(&self.lists, &self.several, value)
     }
 
-    /// The paths that a source has for a prefix, by its number.
+    /// The paths that a source has for a prefix, given by the prefix's number.
     pub(super) fn paths_of(&self, value: u32, source: Source) -> Option<&[Path]> {
         let share = self.several.shares(Entry(value)).find(|share| share.source == source)?;
         Some(&self.lists.get(share.list).key.paths)
     }
 
-    /// What is known of a prefix by its number.
+    /// The route of a prefix, given by its number.
     fn route(&self, value: u32) -> Route {
         let shares = self.several.shares(Entry(value));
         let sources = shares.map(|share| (share.source, self.lists.get(share.list).key.paths.to_vec()));
@@ -207,14 +207,14 @@ impl Ip {
         value.into_iter().flat_map(|value| self.several.shares(Entry(value)))
     }
 
-    /// The list that a source has for a prefix; when it has none, the one that the prefix's packets follow now.
+    /// The list that a source has for a prefix. If it has none, the list that the prefix's packets follow now.
     pub(super) fn list_before(&self, table: TableIndex, prefix: Prefix, source: Source) -> Option<ListId> {
         let own = self.shares(table, prefix).find(|share| share.source == source);
         let used = || self.shares(table, prefix).find(|share| self.lists.leaf(share.list) != Leaf::MISS);
         own.or_else(used).map(|share| share.list)
     }
 
-    /// Lists of the routes around an address, the longest prefix first.
+    /// The lists of the routes that contain an address, the longest prefix first.
     pub(super) fn lists_around(&self, (address, table): Hop) -> Vec<ListId> {
         let mut lists = Vec::new();
         if let Some(fib) = self.find_fib(Family::of(address), table) {
@@ -226,7 +226,7 @@ impl Ip {
         lists
     }
 
-    /// Lists of paths that name an interface.
+    /// Lists whose paths name an interface.
     pub(crate) fn lists_by(&self, interface: InterfaceIndex) -> impl Iterator<Item = ListId> + use<> {
         self.dependents.of_interface(interface).collect::<Vec<_>>().into_iter()
     }
@@ -236,7 +236,7 @@ impl Ip {
         self.dependents.some_of_interface(interface, behind, PART)
     }
 
-    /// Whether a route insists that a neighbour is on the link.
+    /// Whether a route requires that a neighbour is on the link.
     pub(super) fn is_insisted(&self, key: &NeighbourKey) -> bool {
         self.dependents.is_on_link(key)
     }
@@ -247,7 +247,7 @@ impl Ip {
         self.lists.get(*list).balance.as_ref().map(|(_, buckets)| buckets.as_slice())
     }
 
-    /// What every list of paths leads to, of whatever routes, used or standing by.
+    /// The leaves of all path lists, of whatever routes, whether they are in use or are backup paths.
     pub fn leaves(&self) -> impl Iterator<Item = Leaf> {
         self.lists.iter().flat_map(|(id, list)| {
             let members = list.members.iter().map(|(leaf, _)| *leaf);
@@ -274,8 +274,8 @@ impl Ip {
         })
     }
 
-    /// Gives a source another share in a prefix, or takes it away: table, users and what lookups find. Gives what it
-    /// had.
+    /// Sets or removes a source's share in a prefix: in the table, in the users of lists, and in what lookups find.
+    /// Returns the share that the source had before.
     ///
     /// # Errors
     /// When the table has no room; then nothing has changed.
@@ -294,7 +294,7 @@ impl Ip {
         let (after, before) = several.set(entry, source, share);
         let after = after.map(|after| counted.keep(table, prefix, after, lists, several));
         let leaf = |value| leaf_of(lists, several, value);
-        // What several shared has changed already: the table could not see what that number stood for.
+        // The shelved shares have changed already, so the table cannot know what that number stood for.
         let was_shared = entry.is_some_and(|entry| entry.only().is_none());
         let done = match after {
             Some(after) if was_shared && leaf(after.0) != old => {
@@ -304,7 +304,7 @@ impl Ip {
             None => fib.remove(prefix, leaf),
         };
         if let Err(full) = done {
-            // The number is the one that it was: the place given up last is taken first.
+            // The number is the same as before, because the place that was given up last is reused first.
             let (put_back, _) = several.set(after, source, before);
             if let Some(put_back) = put_back {
                 let put_back = counted.keep(table, prefix, put_back, lists, several);
@@ -322,7 +322,7 @@ impl Ip {
         Ok(before)
     }
 
-    /// How many routes of a source wait for a path that works.
+    /// How many routes of a source wait for a working path.
     pub fn unresolved(&self, source: Source) -> usize {
         let mut count = 0;
         for table in self.tables.all() {
@@ -334,9 +334,9 @@ impl Ip {
         count
     }
 
-    /// Fits memory to the routes that there are. What holds nothing any more goes back when no route has gone for a
-    /// while: those of a neighbour that restarts come back. Returns whether memory was given back; the caller then does
-    /// the same for its own tables.
+    /// Fits memory to the present routes. Unused memory is freed only when no route was removed for a while, because
+    /// the routes of a restarting neighbour come back. Returns whether memory was freed; the caller then does the same
+    /// for its own tables.
     pub(crate) fn fit_memory(&mut self, now: Instant) -> bool {
         let Ip { tables, lists, several, labels, adjacencies, objects, .. } = self;
         for table in tables.all_mut() {
@@ -360,12 +360,12 @@ impl Ip {
         is_due
     }
 
-    /// When memory is to be given back.
+    /// When memory is to be freed.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.trim_due
     }
 
-    /// Compares what lookups find with what the routes say, and the books with each other. What is wrong, if anything.
+    /// Compares what lookups find with what the routes say, and the recorded users of lists with the real ones.
     ///
     /// # Errors
     /// The first difference.
@@ -414,7 +414,7 @@ impl Ip {
         users.into_keys().next().map_or(Ok(()), |id| Err(format!("{id:?} is used and is not there")))
     }
 
-    /// The prefixes that use a list; labels may, too.
+    /// The prefixes that use a list. Labels may use it as well.
     pub(super) fn users_of(&self, id: ListId) -> Vec<Prefix> {
         let list = self.lists.get(id);
         if let Some(few) = list.few_users() {
@@ -431,7 +431,7 @@ impl Ip {
     }
 }
 
-/// The routes of a table, by address and then the shorter prefix first.
+/// The routes of a table, in the order of addresses, and of one address the shorter prefix first.
 #[derive(Clone, Copy)]
 pub struct Routes<'a> {
     ip: &'a Ip,
@@ -452,7 +452,7 @@ impl<'a> Routes<'a> {
         self.len() == 0
     }
 
-    /// How many there are of each length, from 0 on.
+    /// How many routes there are of each prefix length, from 0 on.
     pub fn lengths(self) -> &'a [usize] {
         self.fib().lengths()
     }
@@ -461,7 +461,7 @@ impl<'a> Routes<'a> {
         self.fib().get(prefix.network()).filter(|_| prefix.family() == self.family)
     }
 
-    /// What is known of exactly this prefix.
+    /// The route of exactly this prefix.
     pub fn get(self, prefix: impl Into<Prefix>) -> Option<Route> {
         self.number_of(prefix.into()).map(|value| self.ip.route(value))
     }
@@ -512,8 +512,8 @@ impl Router {
         self.remove_route_in(DEFAULT, prefix, source, paths)
     }
 
-    /// Adds paths to the route that a source has for a prefix in a table; without one it is made.
-    /// With `replace` these paths become the route's only ones.
+    /// Adds paths to the route that a source has for a prefix in a table, and makes the route if there is none. With
+    /// `replace` these paths become the route's only ones.
     ///
     /// # Errors
     /// When a path names an interface that does not exist, there are too many paths, the route would lead
@@ -540,7 +540,7 @@ impl Router {
         self.put_route(table, prefix, source, join_paths(known, paths), true)
     }
 
-    /// Refuses paths by interfaces that are not there, and lookups that would go on in the same table.
+    /// Refuses paths by interfaces that do not exist, and lookups that would continue in the same table.
     pub(crate) fn check_paths(&self, table: TableIndex, paths: &[Path]) -> Result<(), Error> {
         for path in paths {
             if let Some(index) = path.way.interface() {
@@ -559,7 +559,7 @@ impl Router {
         Ok(())
     }
 
-    /// Takes paths off a source's route, or the whole route when none are named.
+    /// Removes paths from a source's route, or the whole route when no paths are given.
     ///
     /// # Errors
     /// When there is no such route or path.
@@ -589,10 +589,10 @@ impl Router {
         Ok(())
     }
 
-    /// Gives a source the route again that it had.
+    /// Restores a route that a source had before.
     ///
     /// # Errors
-    /// When it finds no room any more.
+    /// When there is no more room for it.
     pub(super) fn restore_route(
         &mut self,
         table: TableIndex,
@@ -603,7 +603,7 @@ impl Router {
         self.put_route(table, prefix.network(), source, paths, false)
     }
 
-    /// Gives a source's route other paths, with all that hangs on it, or changes nothing.
+    /// Gives a source's route other paths and updates all that depends on it, or changes nothing.
     fn put_route(
         &mut self,
         table: TableIndex,
@@ -623,7 +623,7 @@ impl Router {
         }
         let before = self.ip.list_before(table, prefix, source);
         let list = self.acquire_list(list_ref(table, prefix, source, &paths), before)?;
-        // Fewer paths are never refused: the route waits for a next hop.
+        // Fewer paths are never refused: the route then waits for a next hop.
         if is_more && self.ip.lists.get(list).is_recursive && self.leads_over(list, table, prefix) {
             self.drop_unused(list);
             return Err(Error::RouteLoop(prefix));
@@ -640,9 +640,9 @@ impl Router {
         }
     }
 
-    /// A prefix has other paths now, and perhaps nobody uses its old ones any more.
+    /// Called when the paths of a prefix have changed; the old list may be unused now.
     fn after_change(&mut self, key: Prefix, gone: Option<ListId>) {
-        // Next hops may be reached by it, or no longer.
+        // Next hops may be reached by this prefix now, or no longer.
         self.install_hops_in(key);
         gone.into_iter().for_each(|gone| self.drop_unused(gone));
     }
@@ -652,7 +652,7 @@ impl Router {
         self.routes_of(index, self.ip.dependents.of_interface(index))
     }
 
-    /// The same of some of the lists that name it.
+    /// The same for some of the lists that name the interface.
     pub(crate) fn routes_of(
         &self,
         index: InterfaceIndex,
@@ -672,7 +672,7 @@ impl Router {
         found
     }
 
-    /// Routes that have no working path, of those with next hops in a network.
+    /// The number of routes with next hops in a network that have no working path.
     pub(crate) fn unresolved_in(&mut self, network: Prefix) -> usize {
         let (mut behind, mut unresolved) = (None, BTreeSet::new());
         loop {
@@ -687,7 +687,7 @@ impl Router {
     }
 }
 
-/// Paths with more of them; who is there already gets another weight and preference.
+/// Adds paths to a list of paths. A path that is already in the list gets the new weight and preference.
 pub(crate) fn join_paths(mut known: Vec<Path>, more: Vec<Path>) -> Vec<Path> {
     if known.is_empty() && more.len() == 1 {
         return more;
@@ -701,7 +701,7 @@ pub(crate) fn join_paths(mut known: Vec<Path>, more: Vec<Path>) -> Vec<Path> {
     known
 }
 
-/// What makes the list of a source's paths for a prefix the same as others'.
+/// The properties by which the paths of a source for a prefix share a list with other prefixes.
 pub(super) fn list_ref(table: TableIndex, prefix: Prefix, source: Source, paths: &[Path]) -> ListRef<'_> {
     let is_host = prefix.is_host() && paths.iter().any(|path| matches!(path.way, PathAction::Attached(_)));
     let host = is_host.then(|| prefix.address());

@@ -1,7 +1,7 @@
-//! Packets and bytes of the routes for which that was asked. Others cost nothing.
+//! Packets and bytes of the routes that an operator has counted. Other routes cost nothing.
 //!
-//! A counted route has a leaf of its own, of a place in [`CounterSlots`]; what the place says is where its packets
-//! go. So they take one node more, and no other packet does anything for it.
+//! A counted route has a leaf of its own, for a slot in [`CounterSlots`]. The slot holds the leaf that the packets
+//! take. So these packets take one node more, and no other packet is affected.
 
 use super::control::{Ip, leaf_of, way_of};
 use super::entry::{Entry, MultiSourceEntries};
@@ -19,12 +19,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tables::{Leaf, kind};
 use wire::{Family, Prefix};
 
-/// Most routes that are counted.
+/// The most routes that can be counted.
 pub const MAX_COUNTED: usize = 4096;
 const PACKETS: usize = 0;
 const BYTES: usize = 1;
 
-/// What workers and control share: where each counted route leads, and its counts.
+/// The state that workers and the control thread share: where each counted route leads, and its counts.
 #[derive(Clone)]
 pub struct CounterSlots {
     leaves: Arc<[AtomicU32]>,
@@ -45,14 +45,14 @@ impl CounterSlots {
         self.counts.add(thread, place, BYTES, bytes.into());
     }
 
-    /// Where a counted leaf leads. What that names stays valid for the round.
+    /// Where a counted leaf leads. The returned leaf stays valid for the round.
     #[inline]
     pub fn leads_to(&self, counted: Leaf) -> Leaf {
         Leaf(self.leaves[counted.index() as usize % MAX_COUNTED].load(Ordering::Acquire))
     }
 }
 
-/// Control's book of them.
+/// The control thread's record of the counted routes.
 pub(super) struct Counted {
     pub places: CounterSlots,
     by_route: BTreeMap<(TableIndex, Prefix), u32>,
@@ -66,7 +66,7 @@ impl Counted {
         Counted { places, by_route: BTreeMap::new(), free, leaving: Leaving::default() }
     }
 
-    /// The place of a prefix whose packets are counted.
+    /// The slot of a prefix whose packets are counted.
     #[inline]
     pub fn place(&self, table: TableIndex, key: Prefix) -> Option<u32> {
         if self.by_route.is_empty() { None } else { self.by_route.get(&(table, key)).copied() }
@@ -76,14 +76,15 @@ impl Counted {
         self.by_route.is_empty()
     }
 
-    /// Says where a counted route leads from now on. While it leads nowhere nobody asks.
+    /// Sets where a counted route leads from now on. While a route leads nowhere, no packet reads its slot.
     pub fn lead(&self, place: u32, to: Leaf) {
         if to != Leaf::MISS {
             self.places.leaves[place as usize].store(to.0, Ordering::Release);
         }
     }
 
-    /// A prefix's number after a change: counted if it is to be, and its place leading where it does now.
+    /// A prefix's number after a change: marked as counted if its packets are to be counted, with its slot leading
+    /// where the prefix leads now.
     #[inline]
     pub fn keep(
         &self,
@@ -112,7 +113,7 @@ pub struct Counts {
 }
 
 impl Ip {
-    /// What was counted of a prefix; none when it is not counted.
+    /// The counts of a prefix, or `None` when it is not counted.
     pub fn counts(&self, table: TableIndex, prefix: impl Into<Prefix>) -> Option<Counts> {
         self.counts_of(table, prefix.into())
     }
@@ -128,12 +129,12 @@ impl Ip {
         self.counted.iter().map(|(table, prefix, _)| (table, prefix))
     }
 
-    /// Has all counters read zero.
+    /// Resets all counters to zero.
     pub fn clear_counts(&self) {
         self.counted.places.counts.clear(self.counted.iter().map(|(.., place)| place as usize));
     }
 
-    /// Forgets which routes of a table were counted, of which none is there any more.
+    /// Forgets which routes of a table were counted. The table is empty by now.
     pub(super) fn forget_counted(&mut self, graph: &Graph, family: Family, table: TableIndex) {
         let Counted { by_route, leaving, .. } = &mut self.counted;
         by_route.retain(|(of, prefix), place| {
@@ -156,10 +157,10 @@ impl Ip {
 }
 
 impl Router {
-    /// Has the packets to a prefix counted from now on, or no longer, whether there is a route to it now or not.
+    /// Starts or stops counting the packets to a prefix, whether there is a route to it now or not.
     ///
     /// # Errors
-    /// When too many are counted.
+    /// When too many routes are counted.
     pub fn count_route(&mut self, table: TableIndex, prefix: impl Into<Prefix>, is_counted: bool) -> Result<(), Error> {
         let key = prefix.into().network();
         let known = self.ip.counted.place(table, key);
@@ -191,7 +192,7 @@ impl Router {
     }
 }
 
-/// A leaf of a place.
+/// The leaf of a slot.
 pub(super) fn leaf_at(place: u32) -> Leaf {
     Leaf::new(kind::COUNTED, place)
 }

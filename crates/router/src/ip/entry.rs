@@ -1,7 +1,7 @@
-//! What the table holds beside a prefix: a number that says which source wants which paths.
+//! The number that a table holds for each prefix: it says which source wants which paths.
 //!
-//! Nearly all prefixes have one source: then it is all in the number itself. The others share a shelf, with those
-//! whose packets are counted.
+//! Nearly all prefixes have one source, and then the number holds all of it. The others have a place on a shelf, and so
+//! have the prefixes whose packets are counted.
 
 use super::path_list::ListId;
 use super::route::Source;
@@ -9,19 +9,19 @@ use super::route::Source;
 const SEVERAL: u32 = 1 << 31;
 const SOURCE_SHIFT: u32 = 27;
 const FRESH: u32 = 1 << 26;
-/// Most lists of paths.
+/// The most path lists.
 pub(super) const MAX_LISTS: usize = 1 << 26;
 
-/// A source's part in a prefix.
+/// A source's share in a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Share {
     pub source: Source,
     pub list: ListId,
-    /// Which of two resynchronisations said it last.
+    /// The mark of the last resync that stated it, one of two.
     pub fresh: bool,
 }
 
-/// The number.
+/// The number of a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry(pub u32);
 
@@ -32,7 +32,7 @@ impl Entry {
         Entry((share.source as u32) << SOURCE_SHIFT | fresh | share.list.0)
     }
 
-    /// When one source wants the prefix, its share.
+    /// The share, if only one source wants the prefix.
     #[inline]
     pub fn only(self) -> Option<Share> {
         (self.0 & SEVERAL == 0).then(|| Share {
@@ -47,20 +47,20 @@ impl Entry {
     }
 }
 
-/// What does not fit the number.
+/// What does not fit in the number.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Shelved {
     shares: Vec<Share>,
-    /// Where its packets are counted.
+    /// The counter slot of the prefix's packets.
     place: Option<u32>,
 }
 
-/// Prefixes that several sources want, or that are counted.
+/// Prefixes that have several sources, or that are counted.
 #[derive(Default)]
 pub(super) struct MultiSourceEntries {
     shelf: Vec<Shelved>,
     free: Vec<usize>,
-    /// Given up in a batch: until that is done nobody else gets them.
+    /// Places given up during a batch: they are not reused until it is done.
     parked: Option<Vec<usize>>,
 }
 
@@ -72,20 +72,20 @@ impl MultiSourceEntries {
         one.into_iter().chain(several.iter().copied())
     }
 
-    /// Where the packets of a prefix are counted.
+    /// The counter slot of a prefix's packets.
     #[inline]
     pub fn counted_at(&self, entry: Entry) -> Option<u32> {
         if entry.only().is_some() { None } else { self.shelf[entry.place()].place }
     }
 
-    /// Has a prefix counted at a place.
+    /// Sets the counter slot of a prefix.
     pub fn count(&mut self, entry: Entry, place: u32) -> Entry {
         let entry = entry.only().map_or(entry, |only| self.put(vec![only]));
         self.shelf[entry.place()].place = Some(place);
         entry
     }
 
-    /// Has a prefix not counted any more.
+    /// Stops counting a prefix.
     pub fn do_not_count(&mut self, entry: Entry) -> Entry {
         if entry.only().is_some() {
             return entry;
@@ -94,7 +94,7 @@ impl MultiSourceEntries {
         self.fit(entry).unwrap_or(entry)
     }
 
-    /// Takes a prefix off the shelf that needs no place there.
+    /// Removes a prefix from the shelf if it needs no place there any more.
     fn fit(&mut self, entry: Entry) -> Option<Entry> {
         let Shelved { shares, place } = &self.shelf[entry.place()];
         let fit = match (&shares[..], place) {
@@ -106,7 +106,7 @@ impl MultiSourceEntries {
         fit
     }
 
-    /// Takes a prefix's place on the shelf away, if it has one.
+    /// Frees a prefix's place on the shelf, if it has one.
     pub fn give_up(&mut self, entry: Entry) {
         if entry.only().is_none() {
             self.shelf[entry.place()] = Shelved::default();
@@ -114,7 +114,7 @@ impl MultiSourceEntries {
         }
     }
 
-    /// Many changes follow that may be taken back: numbers given up keep their places.
+    /// Begins a batch of changes that may be undone: the places that it gives up are not reused.
     pub fn begin_batch(&mut self) {
         self.parked = Some(Vec::new());
     }
@@ -123,19 +123,18 @@ impl MultiSourceEntries {
         self.free.extend(self.parked.take().into_iter().flatten());
     }
 
-    /// What is on the shelf of a prefix, if anything.
+    /// What the shelf holds for a prefix, if anything.
     pub fn shelved(&self, entry: Entry) -> Option<Shelved> {
         entry.only().is_none().then(|| self.shelf[entry.place()].clone())
     }
 
-    /// Has a number stand again for what it stood for earlier in a batch.
+    /// Restores the earlier meaning of a number within a batch.
     pub fn put_back(&mut self, entry: Entry, shelved: Shelved) {
         self.shelf[entry.place()] = shelved;
         self.parked.iter_mut().for_each(|parked| parked.retain(|place| *place != entry.place()));
     }
 
-    /// Gives a source another share in a prefix, or takes it away. What the prefix has then, and what the
-    /// source had.
+    /// Sets or removes a source's share in a prefix. Returns the prefix's new number and the source's earlier share.
     pub fn set(
         &mut self,
         entry: Option<Entry>,
@@ -195,7 +194,7 @@ mod tests {
         assert_eq!((entry.unwrap().only(), before), (Some(other), Some(config)));
         assert_eq!(several.set(entry, Source::Api, None), (None, Some(other)));
         assert_eq!(several.free.len(), several.shelf.len());
-        // One that is counted stays there.
+        // A counted prefix stays on the shelf.
         let entry = several.count(Entry::one(api), 5);
         assert_eq!((several.counted_at(entry), several.shares(entry).collect::<Vec<_>>()), (Some(5), vec![api]));
         let (both, _) = several.set(Some(entry), Source::Config, Some(config));

@@ -1,7 +1,8 @@
-//! `set ip flow-hash`: by what of its packets a table tells flows, to keep each on one of several paths.
+//! `set ip flow-hash`: the packet fields by which a table distinguishes flows, to keep each flow on one of several
+//! paths.
 //!
-//! It is written into the objects that spread the flows of the table's routes, so that who reads one knows it; a table
-//! that tells flows as usual costs nothing.
+//! The fields are stored in the load balances of the table's routes, so that the node that reads a load balance knows
+//! them. A table with the default fields costs nothing.
 
 use super::control::Ip;
 use super::path_list::{ListId, ListKey, Of};
@@ -15,7 +16,7 @@ use tables::object::{LoadBalance, Object, ObjectsFull};
 use wire::Family;
 use wire::batch::FlowFields;
 
-/// The names of the fields, in the order in which they are shown.
+/// The names of the fields, in the order in which they are displayed.
 const NAMES: [(&str, FlowFields); 8] = [
     ("src", FlowFields::SOURCE),
     ("dst", FlowFields::DESTINATION),
@@ -26,15 +27,15 @@ const NAMES: [(&str, FlowFields); 8] = [
     ("symmetric", FlowFields::SYMMETRIC),
     ("flowlabel", FlowFields::LABEL),
 ];
-/// Stands beside the fields in an object: they are others than usual.
+/// A mark beside the fields in an object: they are not the default ones.
 const IS_OWN: u16 = 1 << 8;
 
-/// The fields that an object has.
+/// The fields stored in an object.
 pub(super) fn fields_of(flow: u16) -> FlowFields {
     FlowFields::of_bits(flow as u8)
 }
 
-/// What is told of flows where nobody said otherwise.
+/// The default fields.
 pub(super) fn usual(family: Family) -> FlowFields {
     match family {
         Family::Ip4 => FlowFields::USUAL4,
@@ -42,12 +43,12 @@ pub(super) fn usual(family: Family) -> FlowFields {
     }
 }
 
-/// Fields by their names.
+/// Displays fields by their names.
 pub(super) struct Names(pub FlowFields);
 
 impl fmt::Display for Names {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Nothing empty is written: that is how a reply says that it waits.
+        // Never writes an empty string, because an empty string tells the reply that it has to wait.
         for (at, (name, _)) in NAMES.iter().filter(|(_, field)| self.0.has(*field)).enumerate() {
             f.write_str(if at > 0 { " " } else { name })?;
             if at > 0 {
@@ -59,12 +60,12 @@ impl fmt::Display for Names {
 }
 
 impl Ip {
-    /// By what a table tells flows.
+    /// The fields by which a table distinguishes flows.
     pub(super) fn flow_fields(&self, family: Family, table: TableIndex) -> FlowFields {
         self.tables.get(family, table).map_or(usual(family), |table| table.flow)
     }
 
-    /// What the object of a list of paths has of that.
+    /// The value for these fields in the object of a path list.
     pub(super) fn flow_of(&self, key: &ListKey) -> u16 {
         let Of::Prefixes(family) = key.of else { return 0 };
         let fields = self.flow_fields(family, key.table);
@@ -73,7 +74,7 @@ impl Ip {
 }
 
 impl Router {
-    /// Has a table tell flows by these fields from now on. Flows may change their paths.
+    /// Sets the fields by which a table distinguishes flows. Flows may change their paths.
     ///
     /// # Errors
     /// When there is no room for the change; then nothing has changed.
@@ -90,7 +91,7 @@ impl Router {
         for (at, id) in lists.iter().enumerate() {
             if let Err(full) = self.write_balance(*id) {
                 self.ip.tables.get_mut(family, table).flow = before;
-                // What was there has room.
+                // The earlier values fit.
                 for id in &lists[..at] {
                     let _ = self.write_balance(*id);
                 }
@@ -100,7 +101,7 @@ impl Router {
         Ok(())
     }
 
-    /// Writes the object of a list anew, when it has one.
+    /// Rewrites the object of a list, if it has one.
     fn write_balance(&mut self, id: ListId) -> Result<(), ObjectsFull> {
         let list = self.ip.lists.get(id);
         let flow = self.ip.flow_of(&list.key);
@@ -109,7 +110,7 @@ impl Router {
     }
 }
 
-/// Tables that tell flows otherwise than usual.
+/// The tables that distinguish flows by other fields than the default ones.
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     let tables = Family::ALL.into_iter().flat_map(|family| router.ip.table_ids(family).map(move |at| (family, at)));
     for (family, (index, id)) in tables {

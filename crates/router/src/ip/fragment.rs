@@ -1,16 +1,15 @@
-//! `ip4-frag`, `ip6-frag`: cut packets that are longer than their next hop's MTU takes (RFC 791 section 3.2, RFC 8200
+//! `ip4-frag`, `ip6-frag`: fragment packets that are longer than their next hop's MTU (RFC 791 section 3.2, RFC 8200
 //! section 4.5).
 //!
-//! Reads: the packet; in the scratch word, the MTU. Writes: each fragment into buffers of its
-//! own, since every one needs room for a link header. Next: `ip4-rewrite` or `ip6-rewrite` again, which counts
-//! the hop on each fragment and gives it its link header.
+//! Reads: the packet; in the scratch word, the MTU. Writes: each fragment into buffers of its own, because each needs
+//! room for a link header. Next: `ip4-rewrite` or `ip6-rewrite` again, which counts the hop on each fragment and gives
+//! it its link header.
 //!
-//! A packet is cut whole or not at all: half of one is of no use to anybody. What devices left
-//! to be finished is finished first, for no device could do it on a fragment.
+//! A packet is fragmented completely or not at all, because a part of a packet is useless. Work that was left to the
+//! device (checksums, segmentation) is done first, because no device can do it on a fragment.
 //!
-//! Of IPv6 only this router's own packets come here: those of others are cut by nobody but their senders. Their
-//! fragments are no longer than what every link carries, since this router does not learn the MTU of a way (RFC 8200
-//! section 5).
+//! In IPv6, only this router's own packets come here, because only the sender may fragment a packet. Their fragments
+//! fit the least MTU of IPv6, because this router does not learn the MTU of a path (RFC 8200 section 5).
 
 use drivers::offload::{self, OffloadError};
 use drivers::{Chain, link};
@@ -40,7 +39,7 @@ graph::edges! {
     }
 }
 
-/// The same of `ip6-frag`, in the same order.
+/// The same for `ip6-frag`, in the same order.
 mod edge6 {
     graph::edges! {
         pub enum Edge {
@@ -105,7 +104,7 @@ pub fn spec(family: Family) -> NodeSpec {
 pub struct Cutter {
     family: Family,
     identifications: Identifications,
-    /// Kept between packets for their capacity.
+    /// Kept between packets to reuse their memory.
     fragments: Vec<Row>,
     fresh: Vec<PacketIndex>,
 }
@@ -116,7 +115,7 @@ impl Cutter {
         Cutter { family, identifications, fragments: Vec::new(), fresh: Vec::new() }
     }
 
-    /// Fills `fragments` with all that becomes of a packet, or leaves it empty.
+    /// Fills `fragments` with all fragments of a packet, or leaves it empty.
     fn cut(&mut self, buffers: &mut Buffers, row: &mut Row, mtu: usize) -> Result<(), Edge> {
         let result = if row.flags & flag::SEGMENTED != 0 {
             self.cut_segments(buffers, row, mtu)
@@ -132,8 +131,7 @@ impl Cutter {
         result
     }
 
-    /// A packet that is to be segmented is segmented; only segments that are still too long are
-    /// cut.
+    /// Segments a packet that is to be segmented. Only segments that are still too long are fragmented.
     fn cut_segments(&mut self, buffers: &mut Buffers, row: &Row, mtu: usize) -> Result<(), Edge> {
         let mut segments = Vec::new();
         offload::segment(buffers, row, &mut |segment| segments.push(segment)).map_err(|error| match error {
@@ -164,7 +162,8 @@ impl Cutter {
             buffers.free(&self.fresh[..got]);
             return Err(Edge::NoBuffer);
         }
-        // Of IPv6 nothing else has one, that is not a fragment: it was put together here.
+        // The router's own packets have no identification yet. Nor has an IPv6 packet that is not a fragment: it was
+        // reassembled or made here.
         let has_none = row.flags & flag::ORIGINATED != 0 || self.family == Family::Ip6;
         if has_none && !cut.is_fragment {
             cut.set_identification(&mut self.identifications);
@@ -179,18 +178,18 @@ impl Cutter {
     }
 }
 
-/// How a packet is going to be cut.
+/// How a packet will be fragmented.
 struct Cut {
     family: Family,
     chain: Chain,
-    /// The header of the packet, which is the first fragment's, and that of the others.
+    /// The header of the first fragment, which is the packet's, and that of the later fragments.
     first: HeaderBytes,
     later: HeaderBytes,
-    /// Bytes from the packet's link header to its data, and of data.
+    /// Bytes from the packet's link header to its data, and bytes of data.
     data_from: usize,
     data: usize,
     mtu: usize,
-    /// Where the packet's own data belong in the datagram, and whether more follow.
+    /// The offset of the packet's own data in the datagram, and whether more data follows.
     offset: usize,
     more_follow: bool,
     is_fragment: bool,
@@ -214,7 +213,7 @@ impl HeaderBytes {
     }
 }
 
-/// One fragment: its part of the packet's data.
+/// One fragment: a part of the packet's data.
 struct Piece {
     from: usize,
     length: usize,
@@ -270,7 +269,7 @@ impl Cut {
         })
     }
 
-    /// A packet of this router's own: none of these has headers that each fragment would have to have.
+    /// Plans for a packet of this router. Such packets have no headers that each fragment would have to repeat.
     fn of_ip6(buffers: &Buffers, row: &Row, mtu: usize) -> Option<Cut> {
         let chain = Chain::of(buffers, row)?;
         let l3 = row.l3.checked_sub(row.l2)? as usize;
@@ -315,14 +314,14 @@ impl Cut {
         };
         for header in [&mut self.first, &mut self.later] {
             match self.family {
-                // Sequences of 16 bits are those of 32 without their upper half.
+                // IPv4 uses the lower 16 bits of the 32-bit sequences.
                 Family::Ip4 => Header::new_unchecked(&mut header.bytes[..]).set_id(id as u16),
                 Family::Ip6 => header.bytes[FRAGMENT6_LEN - 4..FRAGMENT6_LEN].copy_from_slice(&id.to_be_bytes()),
             }
         }
     }
 
-    /// Has a fragment's header say its length and where its data belong.
+    /// Writes the length and the data offset into a fragment's header.
     fn seal(&self, header: &mut [u8], length: usize, offset: usize, more: bool) {
         match self.family {
             Family::Ip4 => {
@@ -340,8 +339,8 @@ impl Cut {
         }
     }
 
-    /// RFC 791 section 3.2, RFC 8200 section 4.5: as much in each as fits in units of eight bytes; what is left when it
-    /// fits whole.
+    /// RFC 791 section 3.2, RFC 8200 section 4.5: each fragment takes as many units of eight bytes as fit; the rest
+    /// when it fits whole.
     fn pieces(&self) -> impl Iterator<Item = Piece> {
         let mut from = 0;
         let mut is_over = false;
@@ -403,7 +402,7 @@ impl Cut {
     }
 }
 
-/// The header of the fragments after the first: of its options, those that are for all.
+/// The header of the fragments after the first. It has only the options that every fragment must repeat.
 fn later_header(header: &Header<&[u8]>) -> Option<HeaderBytes> {
     let mut options = [0; MAX_OPTIONS_LEN];
     let copied = Options::new(header.option_bytes()).write_copied(&mut options).ok()?;
@@ -415,10 +414,10 @@ fn later_header(header: &Header<&[u8]>) -> Option<HeaderBytes> {
     Some(HeaderBytes { bytes, length })
 }
 
-/// Identifications for the router's own packets that are cut (RFC 6864, section 4.3: none may
-/// come again for the same source, destination and protocol while fragments of the last live).
-/// Each flow counts in one of many sequences that start anywhere: an outsider who sees one
-/// learns little of the others (RFC 7739). Workers share no number.
+/// Identifications of the router's own fragmented packets. None may be used again for the same source, destination and
+/// protocol while fragments of the previous one may live (RFC 6864, section 4.3). Each flow uses one of many sequences
+/// with random starts, so that an outsider who sees one learns little about the others (RFC 7739). Workers never use
+/// the same number.
 struct Identifications {
     hash: RandomState,
     sequences: [u32; SEQUENCES],
@@ -431,7 +430,7 @@ const SEQUENCES: usize = 256;
 impl Identifications {
     fn new(worker: usize, workers: usize) -> Identifications {
         let hash = RandomState::new();
-        // A power of two, so that sequences of two workers stay apart when they wrap around.
+        // A power of two, so that the sequences of two workers stay apart when they wrap around.
         let workers = workers.next_power_of_two() as u32;
         let sequences = std::array::from_fn(|n| (hash.hash_one(n) as u32).wrapping_mul(workers));
         Identifications { hash, sequences, worker: worker as u32, workers }
@@ -484,7 +483,7 @@ mod tests {
         let row = Row { packet, l2: at, l3: at, length: 100, ..Row::default() };
         assert_eq!(Cut::plan(Family::Ip4, &buffers, &row, 67).err(), Some(Edge::SmallMtu));
         assert_eq!(Cut::plan(Family::Ip4, &buffers, &row, 68).map(|cut| cut.pieces().count()).ok(), Some(2));
-        // Its end is not there.
+        // The end of the packet is missing.
         let row = Row { length: 99, ..row };
         assert_eq!(Cut::plan(Family::Ip4, &buffers, &row, 68).err(), Some(Edge::Malformed));
         buffers.free(&[packet]);
@@ -500,7 +499,7 @@ mod tests {
                 assert!(seen.insert(id) && id % 4 == worker as u16);
             }
         }
-        // Another flow goes on at another place, most likely.
+        // Most other flows use another sequence.
         let places: HashSet<u16> = (0..64).map(|flow| workers[0].next(flow) as u16).collect();
         assert!(places.len() > 32);
     }

@@ -1,5 +1,5 @@
-//! Which lists of paths rest on what: the way from a next hop, or an interface, to the lists that name it. A link
-//! that dies, an address that goes, must cost what hangs on it, and not a look at a million routes.
+//! Which path lists depend on what: from a next hop, or an interface, to the lists that name it. When a link fails or
+//! an address is removed, the work is in proportion to what depends on it, without a search through a million routes.
 
 use super::path_list::{ListId, ListKey};
 use super::route::{Hop, PathAction, TableIndex};
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use wire::Prefix;
 
-/// A next hop that some list names.
+/// A next hop that at least one list names.
 #[derive(Debug, Default)]
 pub(super) struct HopState {
     lists: BTreeSet<ListId>,
@@ -21,12 +21,12 @@ pub(super) struct HopState {
 pub(super) struct Dependents {
     by_hop: BTreeMap<Hop, HopState>,
     by_interface: HashMap<InterfaceIndex, BTreeSet<ListId>>,
-    /// How many lists insist that a neighbour is on the link.
+    /// How many lists require that a neighbour is on the link.
     on_link: HashMap<NeighbourKey, usize>,
 }
 
 impl Dependents {
-    /// Takes in what a list names.
+    /// Records what a list names.
     pub fn add(&mut self, id: ListId, key: &ListKey) {
         for path in &*key.paths {
             if let Some(hop) = path.way.hop(key.table) {
@@ -38,7 +38,7 @@ impl Dependents {
         }
     }
 
-    /// Forgets a list. Gives the lists through which its next hops were reached that nobody names any more.
+    /// Forgets a list. Returns its next hops that no other list names, with the lists through which they were reached.
     pub fn remove(&mut self, id: ListId, key: &ListKey) -> Vec<(Hop, ListId)> {
         let mut unused = Vec::new();
         for path in &*key.paths {
@@ -63,8 +63,8 @@ impl Dependents {
         unused
     }
 
-    /// Lists with a next hop in a prefix, whatever the table: a next hop with an interface is one of that
-    /// interface's.
+    /// Lists with a next hop in a prefix, in all tables: a next hop with an interface belongs to that interface's
+    /// table.
     pub fn of_hops_in(&self, prefix: Prefix) -> impl Iterator<Item = ListId> {
         let range = (prefix.first(), TableIndex(0))..=(prefix.last(), TableIndex(u16::MAX));
         self.by_hop.range(range).flat_map(|(_, state)| state.lists.iter().copied())
@@ -117,14 +117,14 @@ impl Dependents {
         lists.range((from, Bound::Unbounded)).take(most).copied().collect()
     }
 
-    /// One more list insists; whether it is the first.
+    /// Another list requires the neighbour; returns whether it is the first.
     pub fn insist(&mut self, key: NeighbourKey) -> bool {
         let lists = self.on_link.entry(key).or_default();
         *lists += 1;
         *lists == 1
     }
 
-    /// One list less; whether it was the last.
+    /// A list no longer requires the neighbour; returns whether it was the last.
     pub fn relent(&mut self, key: NeighbourKey) -> bool {
         let Some(lists) = self.on_link.get_mut(&key) else { return false };
         *lists -= 1;
@@ -140,13 +140,13 @@ impl Dependents {
     }
 }
 
-/// The neighbours that a list insists on.
+/// The neighbours that a list requires on the link.
 pub(super) fn insisted(key: &ListKey) -> BTreeSet<NeighbourKey> {
     let neighbour = |way: &PathAction| match *way {
         PathAction::OnLink { next_hop, interface } => Some(NeighbourKey { interface, address: next_hop }),
         _ => None,
     };
-    // Routes that hold next hops on the link rest on themselves.
+    // The routes that hold next hops on the link depend on themselves.
     let paths = key.paths.iter().filter(|_| !key.holds_itself);
     paths.filter_map(|path| neighbour(&path.way)).collect()
 }

@@ -1,5 +1,5 @@
-//! Where packets go by the kinds of their leaves: shared by all nodes that look at leaves, so that a kind leads the
-//! same way from each, and by both families.
+//! Where packets go by the kind of their leaf. All nodes that read leaves share this, for both families, so that a kind
+//! leads the same way from each.
 
 use super::control::TableIndex;
 use super::fibs::Lookup;
@@ -11,7 +11,7 @@ use wire::batch::{FlowFields, Frames, check};
 use wire::{batch, icmpv4, icmpv6};
 
 graph::edges! {
-    /// Of all nodes that look at leaves, so that a leaf's kind leads the same way from either.
+    /// The edges of all nodes that read leaves, so that a leaf's kind leads the same way from each.
     pub enum Edge {
         Rewrite => next "ip4-rewrite",
         LoadBalance => next "ip4-load-balance",
@@ -37,7 +37,7 @@ graph::edges! {
     }
 }
 
-/// The same of IPv6, in the same order, without broadcasts.
+/// The same for IPv6, in the same order, without broadcasts.
 pub mod edge6 {
     graph::edges! {
         pub enum Edge {
@@ -76,7 +76,7 @@ const _: () = assert!(
         && Edge::TooManyTables as u16 == edge6::Edge::TooManyTables as u16
 );
 
-/// The edge for each kind of leaf, with that of what is for all hosts of a network.
+/// The edge for each kind of leaf; `broadcast` is the edge for directed broadcasts.
 const fn by_kind(broadcast: Edge) -> [EdgeIndex; kind::COUNT] {
     let mut edges = [Edge::Broken as EdgeIndex; kind::COUNT];
     edges[kind::MISS as usize] = Edge::IcmpError as EdgeIndex;
@@ -99,7 +99,7 @@ pub trait Forwarding: Lookup {
     const EDGES: &'static [EdgeSpec];
     /// The edge for each kind of leaf.
     const BY_KIND: [EdgeIndex; kind::COUNT];
-    /// Their nodes: `lookup-ip4-dst`, `ip4-load-balance`, `ip4-route-counters`.
+    /// The names of the family's nodes: `lookup-ip4-dst`, `ip4-load-balance`, `ip4-route-counters`.
     const IN_TABLE: &'static str;
     const LOAD_BALANCE: &'static str;
     const COUNTERS: &'static str;
@@ -108,11 +108,11 @@ pub trait Forwarding: Lookup {
     fn destination(header: &[u8; 64]) -> Self::Address;
     /// The hash of each packet's flow.
     fn flow_hashes(frames: &Frames<'_>, flags: &[u32], seed: u32, hashes: &mut [u32]);
-    /// That of one, by other fields than usual.
+    /// The hash of one packet's flow, by other fields than the default ones.
     fn flow_hash_by(fields: FlowFields, bytes: &[u8; 64], flags: u32, seed: u32) -> u32;
-    /// What a sender is told of a packet that its route refuses: a report as nodes of ICMP errors take it.
+    /// The report to the sender of a packet that its route refuses, in the form that the ICMP error nodes read.
     fn refusal(leaf: Leaf) -> u64;
-    /// Packets in traces.
+    /// Displays a packet in a trace.
     fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result;
 }
 
@@ -212,10 +212,10 @@ pub fn dispatch<L: Forwarding>(vector: &mut Vector) {
     }
 }
 
-/// A report has fewer bits: above it traces have the table in which a packet was looked up.
+/// Reports have fewer bits. Above them a trace has the table in which the packet was looked up.
 const TABLE_SHIFT: u32 = 48;
 
-/// Tells the trace in which table a packet was looked up: beside what the node of ICMP errors is told.
+/// Adds the table in which a packet was looked up to its trace, beside the report for the ICMP error node.
 pub fn note_tables(vector: &mut Vector, table_of: impl Fn(&Row) -> TableIndex) {
     if vector.any_flags() & flag::TRACED == 0 {
         return;
@@ -230,14 +230,14 @@ pub fn note_tables(vector: &mut Vector, table_of: impl Fn(&Row) -> TableIndex) {
     }
 }
 
-/// Of nodes that look packets up in the table of their interface.
+/// The trace of nodes that look packets up in the table of their interface.
 pub fn trace_lookup<L: Forwarding>(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
     let leaf = Leaf(snapshot.row.target);
     writeln!(f, "  fib {} dpo-idx {}", snapshot.row.scratch >> TABLE_SHIFT, leaf.index())?;
     L::trace(snapshot, f)
 }
 
-/// Of the others.
+/// The trace of the other nodes.
 pub fn trace_leaf<L: Forwarding>(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
     writeln!(f, "  dpo-idx {}", Leaf(snapshot.row.target).index())?;
     L::trace(snapshot, f)

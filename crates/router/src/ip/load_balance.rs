@@ -1,6 +1,6 @@
-//! `ip4-load-balance`, `ip6-load-balance`: pick one path of several by the flow's hash.
+//! `ip4-load-balance`, `ip6-load-balance`: select one of several paths by the flow's hash.
 //!
-//! Reads: `target` (a load-balance leaf), addresses and ports, of IPv6 the flow label, too. Writes: `target`, the
+//! Reads: `target` (a load-balance leaf), addresses and ports; for IPv6 also the flow label. Writes: `target`, the
 //! path's leaf. Next: by its kind.
 
 use super::flow_hash;
@@ -16,7 +16,7 @@ pub fn spec<L: Forwarding>() -> NodeSpec {
 
 pub struct LoadBalance<L> {
     objects: ObjectHandle,
-    /// Differs between routers, so that those in a row do not all pick alike.
+    /// Differs between routers, so that routers in a row do not all select the same paths.
     seed: u32,
     family: PhantomData<L>,
 }
@@ -34,7 +34,7 @@ impl<L: Forwarding> Map for LoadBalance<L> {
         L::flow_hashes(&frames, sides.flags, self.seed, &mut hashes[..frames.len()]);
         let objects = self.objects.load(cx.round);
         let object = |leaf: u32| objects.get(Leaf(leaf).index());
-        // A table may have flows told otherwise ([`super::flow_hash`]).
+        // A table may distinguish flows by other fields ([`super::flow_hash`]).
         let by = |flow: u16, i: usize| {
             L::flow_hash_by(flow_hash::fields_of(flow), frames.bytes(i), sides.flags[i], self.seed)
         };

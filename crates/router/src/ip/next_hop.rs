@@ -1,5 +1,5 @@
-//! Next hops: by which interface one is reached, and which are refused when an operator states
-//! them ([decision 005](../../../../docs/decisions/005-next-hops.md)).
+//! Next hops: the interface by which each is reached, and which next hops are refused when an operator configures them
+//! ([decision 005](../../../../docs/decisions/005-next-hops.md)).
 
 use super::route::{Hop, Path, PathAction, TableIndex};
 use crate::interface::Interface;
@@ -40,7 +40,7 @@ pub enum NextHopError {
     LinkLocal { hop: IpAddr },
 }
 
-/// What is wrong with an address that no host can have.
+/// What is wrong with an address that cannot belong to a host.
 fn not_a_host(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => match address.octets()[0] {
@@ -63,9 +63,9 @@ pub(super) fn is_link_local(address: IpAddr) -> bool {
 }
 
 impl Router {
-    /// Refuses a path whose next hop cannot work as the router stands: for what operators state.
-    /// One that may be off the link only has to be a host's address: a configuration must load
-    /// that was saved when an address was gone.
+    /// Refuses a path whose next hop cannot work in the router's present state. For paths that operators configure.
+    /// With `may_be_off_link`, the next hop only has to be a host's address: a configuration must load even if it was
+    /// saved while an address was missing.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -101,13 +101,13 @@ impl Router {
         Err(NextHopError::OffLinkOf { hop, name, elsewhere })
     }
 
-    /// A next hop by an interface is one of that interface's table.
+    /// A next hop with an interface is looked up in that interface's table.
     fn by_interface(&self, (hop, table): Hop, wanted: Option<InterfaceIndex>) -> Hop {
         (hop, wanted.map_or(table, |index| self.table_of(index, Family::of(hop))))
     }
 
-    /// An address of ours, or the first or last of an attached network, is no neighbour's. A link-local address may
-    /// be ours on one link and a neighbour's on another (RFC 4007 section 6).
+    /// Refuses our own addresses, and the first and last address of an attached network: no neighbour has these. A
+    /// link-local address may be ours on one link and a neighbour's on another (RFC 4007 section 6).
     pub(super) fn check_against_addresses(
         &self,
         (hop, table): Hop,
@@ -133,8 +133,8 @@ impl Router {
         Ok(())
     }
 
-    /// The address that operators gave and whose network makes a next hop acceptable, with its
-    /// interface. Without one the next hop is taken only from who says `offlink`.
+    /// The interface and the configured address whose network makes a next hop acceptable. Without such a network a
+    /// next hop is only accepted with `offlink`.
     pub(super) fn stated_network_of(
         &self,
         hop: Hop,
@@ -149,11 +149,11 @@ impl Router {
         around.max_by_key(|(_, prefix)| prefix.length())
     }
 
-    /// Whoever of a table may have a network around an address: the one that is wanted, or all.
+    /// The interfaces of a table that may have a network that contains an address: the wanted one, or all.
     fn attached_to(&self, hop: IpAddr, table: TableIndex, wanted: Option<InterfaceIndex>) -> Vec<&Interface> {
         let mut all: Vec<&Interface> = match wanted {
             Some(index) => self.interfaces.get(index).into_iter().collect(),
-            // On each link there is one.
+            // Every link has this network.
             None if is_link_local(hop) => self.interfaces.iter().collect(),
             None => self.interfaces_around(hop, table),
         };
@@ -161,13 +161,13 @@ impl Router {
         all
     }
 
-    /// Whoever may have an address of a network around an address.
+    /// The interfaces that may have a network that contains an address.
     fn interfaces_around(&self, hop: IpAddr, table: TableIndex) -> Vec<&Interface> {
         let book = self.interfaces.book.borrow();
         book.may_be_around(table, hop).filter_map(|index| self.interfaces.get(index).ok()).collect()
     }
 
-    /// The attached network that holds an address, the longest first: an interface's address.
+    /// The longest attached network that contains an address, with its interface.
     fn network_of(
         &self,
         (hop, table): Hop,
@@ -180,12 +180,12 @@ impl Router {
         networks.filter(|(_, prefix)| prefix.contains(hop)).max_by_key(|(_, prefix)| prefix.length())
     }
 
-    /// The interface on whose network a next hop is, whether that can be used or not.
+    /// The interface on whose network a next hop is, whether the interface is usable or not.
     pub(super) fn attached_interface(&self, hop: Hop) -> Option<&Interface> {
         self.network_of(hop, None, |_| true).and_then(|(index, _)| self.interfaces.get(index).ok())
     }
 
-    /// The interface onto which a route leads that holds an address, the longest first.
+    /// The interface onto which the longest route to an address leads.
     fn attached_by_route(
         &self,
         hop: Hop,
@@ -200,7 +200,7 @@ impl Router {
         lists.into_iter().find_map(|list| self.ip.lists.get(list).key.paths.iter().find_map(eligible))
     }
 
-    /// Whether a neighbour's Ethernet address is known: then it is there.
+    /// Whether a neighbour's Ethernet address is known, which proves that the neighbour is on the link.
     fn is_known(&self, address: IpAddr, interface: InterfaceIndex) -> bool {
         self.neighbours.mac_of(&NeighbourKey { interface, address }).is_some()
     }
@@ -214,11 +214,11 @@ impl Router {
         self.interfaces.get(index).is_ok_and(|interface| interface.is_usable())
     }
 
-    /// The interface by which a next hop is reached at present: the one on whose network it is,
-    /// or onto which a route leads there.
+    /// The interface by which a next hop is reached at present: the one on whose network it is, or onto which a route
+    /// to it leads.
     fn way_to_hop(&self, hop: Hop, wanted: Option<InterfaceIndex>) -> Option<InterfaceIndex> {
         let hop = self.by_interface(hop, wanted);
-        // One of our own, or for all of a network, it is nobody's way.
+        // Our own addresses and broadcast addresses lead to no neighbour.
         if self.check_against_addresses(hop, wanted).is_err() {
             return None;
         }
@@ -229,16 +229,16 @@ impl Router {
             .or_else(|| self.attached_by_route(hop, wanted, usable))
     }
 
-    /// The neighbour to which a way by a next hop leads, of a route in a table.
+    /// The neighbour to which a path by a next hop leads, for a route in a table.
     pub(crate) fn way_of(&self, way: &PathAction, table: TableIndex) -> Option<NeighbourKey> {
         let wanted = way.interface();
         let hop = way.hop(table)?;
         self.way_to_hop(hop, wanted).map(|interface| NeighbourKey { interface, address: hop.0 })
     }
 
-    /// Whether a host is on the wire of an interface, as far as addresses and routes say.
+    /// Whether a host is on the link of an interface, according to addresses and routes.
     pub(crate) fn is_on_link(&self, key: &NeighbourKey) -> bool {
-        // Without an address there is none to ask from.
+        // Without an address the router cannot send a request.
         let asks = self.interfaces.has_address(key.interface, key.family());
         let hop = (key.address, self.table_of(key.interface, key.family()));
         asks && self.is_usable(key.interface)

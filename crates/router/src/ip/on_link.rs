@@ -1,5 +1,5 @@
-//! What routes say of a host: whether it is on the wire of an interface, although no address of that
-//! has a network that it is in. For nodes that hear somebody, which is rare.
+//! Whether routes say that a host is on the link of an interface although no network of the interface contains it. For
+//! nodes that process messages from hosts, which are rare.
 
 use super::fibs::{Fibs, Lookup};
 use graph::InterfaceIndex;
@@ -7,7 +7,7 @@ use rcu::Round;
 use tables::object::MAX_BUCKETS;
 use tables::{Leaf, ObjectHandle, kind};
 
-/// The worker's side of [`crate::Router::is_on_link`].
+/// The workers' counterpart of [`crate::Router::is_on_link`].
 #[derive(Clone)]
 pub struct OnLink<L: Lookup> {
     fibs: Fibs<L>,

@@ -1,7 +1,7 @@
-//! Lists of paths, each kept once however many prefixes share it. What a list resolves to, its leaf, is what all its
-//! prefixes lead to: when a next hop moves, the list's forwarding object changes, and not a million routes. Of the
-//! same paths there may be a few lists (*variants*) that spread flows differently: those of prefixes that came from
-//! other paths, and whose flows are to stay where they were ([`super::balance`]).
+//! Path lists, each stored once for all the prefixes that share it. All prefixes of a list follow the leaf to which the
+//! list resolves. When a next hop moves, only the list's forwarding object changes, and not a million routes. A few
+//! lists with the same paths (*variants*) may spread flows differently: they belong to prefixes that had other paths
+//! before and whose flows should stay on their paths ([`super::balance`]).
 
 use super::balance::Spread;
 use super::route::{Hop, LabelTableIndex, Path, TableIndex};
@@ -14,38 +14,39 @@ use std::sync::Arc;
 use tables::{LabelAction, LabelKey, Leaf};
 use wire::{Family, Prefix};
 
-/// Prefixes of a list are kept by name up to this many. Those of one with more are found by looking at all.
+/// A list records its prefixes by name up to this many. The prefixes of a larger list are found by a search through
+/// all.
 const FEW: usize = 64;
 
-/// Most routes by which a next hop is reached, one through the other. What is known of them is looked at whenever one
-/// changes; nobody means more.
+/// The most routes, one through the other, by which a next hop may be reached. All of them are checked whenever one
+/// changes, and no sensible configuration needs more.
 pub const MOST_IN_TURN: u8 = 16;
 
 /// The number of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListId(pub u32);
 
-/// What makes a list the same as another.
+/// The properties by which two lists are the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ListKey {
     pub of: Of,
-    /// Where next hops are looked for.
+    /// The table in which next hops are looked up.
     pub table: TableIndex,
-    /// The host that a path onto an interface is for, when its prefix is one.
+    /// The host for a path onto an interface, when the prefix is that of a host.
     pub host: Option<IpAddr>,
-    /// It holds next hops on the link itself and does not rest on routes that do.
+    /// Whether the list itself holds next hops on the link, and does not depend on routes that do.
     pub holds_itself: bool,
     pub paths: Arc<[Path]>,
 }
 
-/// What has a list.
+/// What uses a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Of {
     /// Prefixes of a family.
     Prefixes(Family),
     /// Labels of a table, at the bottom of stacks or above others.
     Labels { table: LabelTableIndex, is_bottom: bool },
-    /// A tunnel: what routes that lead onto it take over.
+    /// A tunnel, whose paths the routes onto it take over.
     Tunnel(InterfaceIndex),
 }
 
@@ -58,7 +59,7 @@ impl Of {
     }
 }
 
-/// One of them.
+/// One user of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum User {
     Prefix(Prefix),
@@ -94,7 +95,7 @@ impl From<LabelKey> for User {
     }
 }
 
-/// The same, to look for one.
+/// The same without ownership, to look for a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ListRef<'a> {
     pub of: Of,
@@ -130,15 +131,16 @@ enum Users {
 pub(crate) struct PathList {
     pub key: ListKey,
     users: Users,
-    /// Single paths it leads to at present, with their weights; of each it has a share.
+    /// The single paths that the list leads to at present, with their weights. The list holds a reference to each.
     pub members: Vec<(Leaf, f64)>,
-    /// The object that spreads flows over them, and its buckets, when there are or may be several.
+    /// The object that spreads flows over these paths, and its buckets, when there are or may be several paths.
     pub balance: Option<(u32, Vec<Leaf>)>,
-    /// Of labels: what they are changed for, and the leaf with which that is all that is done with them.
+    /// For labels that are only swapped: the new label, and the leaf that does nothing else.
     pub swap: Option<LabelAction>,
-    /// It names a next hop that is on no attached network.
+    /// Whether a next hop of the list is on no attached network.
     pub is_recursive: bool,
-    /// How many routes, one through the other, its next hops are reached by; more than [`MOST_IN_TURN`] is one more.
+    /// How many routes, one through the other, reach the list's next hops; at most [`MOST_IN_TURN`] + 1, which means
+    /// too many.
     pub in_turn: u8,
     /// Next hops that are resolved through a route with this list.
     pub carries: BTreeSet<Hop>,
@@ -148,7 +150,7 @@ pub(crate) struct PathList {
 #[derive(Default)]
 pub(crate) struct PathLists {
     lists: Vec<Option<PathList>>,
-    /// Of each list, beside them and close together, for who asks for millions.
+    /// The leaf of each list. They are stored close together, because millions are read in a row.
     leaves: Vec<Leaf>,
     free: Vec<u32>,
     known: HashTable<ListId>,
@@ -156,13 +158,13 @@ pub(crate) struct PathLists {
 }
 
 impl PathLists {
-    /// The lists of these paths.
+    /// The lists with these paths.
     pub fn variants(&self, wanted: &ListRef<'_>) -> impl Iterator<Item = ListId> {
         let alike = self.known.iter_hash(self.hasher.hash_one(wanted)).copied();
         alike.filter(|id| self.get(*id).key.as_ref() == *wanted)
     }
 
-    /// Over which single paths a list spreads flows; one takes them all.
+    /// The single paths over which a list spreads flows. A single path takes all flows.
     pub(super) fn spread(&self, id: ListId) -> Spread<'_> {
         let PathList { members, balance, .. } = self.get(id);
         let buckets = match (balance, &members[..]) {
@@ -177,7 +179,7 @@ impl PathLists {
         self.known.len()
     }
 
-    /// A list without users, which leads nowhere yet; none when there are too many.
+    /// Adds a list without users that leads nowhere yet. `None` when there are too many.
     pub fn add(&mut self, key: ListKey) -> Option<ListId> {
         let id = match self.free.pop() {
             Some(id) => id,
@@ -219,7 +221,7 @@ impl PathLists {
         Some(list)
     }
 
-    /// Gives memory back that lists had which are gone.
+    /// Frees the memory of lists that were removed.
     pub fn trim(&mut self) {
         while self.lists.last().is_some_and(Option::is_none) {
             self.lists.pop();
@@ -234,7 +236,7 @@ impl PathLists {
     }
 
     /// # Panics
-    /// When there is none of that number, which only a prefix without one could bring.
+    /// When there is no such list. The number of a prefix always names an existing list.
     pub fn get(&self, id: ListId) -> &PathList {
         self.lists[id.0 as usize].as_ref().expect("prefixes name lists that are there")
     }
@@ -243,7 +245,7 @@ impl PathLists {
         self.lists[id.0 as usize].as_mut().expect("prefixes name lists that are there")
     }
 
-    /// Whether a number is still a list's.
+    /// Whether a list with this number exists.
     pub fn is_there(&self, id: ListId) -> bool {
         self.lists.get(id.0 as usize).is_some_and(Option::is_some)
     }
@@ -252,13 +254,13 @@ impl PathLists {
         (0..).zip(&self.lists).filter_map(|(id, list)| Some((ListId(id), list.as_ref()?)))
     }
 
-    /// What its prefixes lead to; MISS while no path works.
+    /// The leaf that the list's prefixes lead to; MISS while no path works.
     #[inline]
     pub fn leaf(&self, id: ListId) -> Leaf {
         self.leaves.get(id.0 as usize).copied().unwrap_or(Leaf::MISS)
     }
 
-    /// What its labels lead to.
+    /// What the list's labels lead to.
     pub fn label_way(&self, id: ListId) -> LabelAction {
         self.get(id).swap.unwrap_or(LabelAction::to(self.leaf(id)))
     }
@@ -277,7 +279,7 @@ impl PathLists {
         }
     }
 
-    /// One user less; how many are left.
+    /// Removes a user; returns how many are left.
     #[inline]
     pub fn remove_user(&mut self, id: ListId, user: impl FnOnce() -> User) -> usize {
         match &mut self.get_mut(id).users {
@@ -304,7 +306,7 @@ impl PathList {
         }
     }
 
-    /// Those that use it, when they are few.
+    /// The users of the list, when they are few.
     pub fn few_users(&self) -> Option<&[User]> {
         match &self.users {
             Users::Few(all) => Some(all),

@@ -1,14 +1,14 @@
-//! From paths to what packets take: lists of paths are resolved when they appear and again when something changes that
-//! they rest on.
+//! Resolves path lists to what packets follow: when a list is made, and again when something changes that it depends
+//! on.
 //!
-//! A next hop on an attached network is a neighbour. Any other is reached as the longest route around it says, the
-//! default route not counted (as routing daemons do) and no route onto interfaces that are down. Whether that route,
-//! in turn, is reached does not matter: so what a next hop hangs on follows from the routes alone, in whatever order
-//! they came. One that hangs on itself is not reached. The single paths of that route are what a list takes
-//! over: forwarding objects do not lead to each other, and a packet looks at two at most.
+//! A next hop on an attached network is a neighbour. Any other next hop is reached through the longest route to it,
+//! except the default route (as in routing daemons) and routes onto interfaces that are down. That route is chosen even
+//! if its own next hop is not reached. So the dependencies follow from the routes alone, in whatever order they were
+//! added. A next hop that depends on itself is not reached. A list takes over the single paths of the route: load
+//! balances do not nest, and a packet reads two objects at most.
 //!
-//! Next hops may be reached by routes whose next hops are reached by routes, up to sixteen in turn. What hangs on
-//! more is not reached, so that a change is looked at by those within sixteen and not along a chain without end.
+//! Next hops may be reached by routes whose next hops are reached by routes, up to sixteen in turn. A next hop that
+//! needs more is not reached. So a change affects only lists within sixteen steps, and not a chain without end.
 
 use super::adjacency::{AdjacencyKey, Inside};
 use super::balance::{self, Spread};
@@ -33,23 +33,23 @@ use tables::{LabelAction, Leaf, Object, kind};
 use wire::mpls::StackEntry;
 use wire::{Family, Prefix};
 
-/// Single paths with their weights; of each there is one share more.
+/// Single paths with their weights. The holder has a reference to each path.
 type Members = Vec<(Leaf, f64)>;
 
 /// What paths lead to at present.
 #[derive(Default)]
 struct Found {
     members: Members,
-    /// A next hop is on no attached network.
+    /// Whether a next hop is on no attached network.
     is_recursive: bool,
-    /// How many routes its next hops are reached by in turn.
+    /// How many routes in turn reach the next hops.
     in_turn: u8,
-    /// Those that hang on another route than before.
+    /// Next hops that depend on another route than before.
     moved: Vec<Hop>,
 }
 
-/// Lists of many prefixes that lead elsewhere while lookups do not find so yet, by the tables of their prefixes; and
-/// what lookups still find.
+/// Lists of many prefixes that have changed while lookups do not find the change yet, by the table of their prefixes;
+/// and the leaves and objects that lookups still find.
 #[derive(Default)]
 pub(super) struct Painting {
     lists: HashMap<(Family, TableIndex), BTreeSet<ListId>>,
@@ -57,23 +57,23 @@ pub(super) struct Painting {
     objects: Vec<u32>,
 }
 
-/// What has come of looking at a list again.
+/// The result of resolving a list again.
 struct Changed {
     /// It leads elsewhere, in other proportions, or by more or fewer routes in turn.
     members: bool,
-    /// It has become something that next hops may hang on, or has ceased to be.
+    /// Next hops may depend on it now, or may no longer.
     standing: bool,
-    /// Next hops that hang on another route.
+    /// Next hops that depend on another route than before.
     moved: Vec<Hop>,
 }
 
-/// Whether others may take a path to its end. Where a route itself ends is no way for them: here, on networks that know
-/// no such neighbour, and in another table.
+/// Whether a route may take over a path of another one. Paths that end the route cannot be taken over: to this router,
+/// onto a network, and into another table.
 fn leads_on(leaf: Leaf) -> bool {
     matches!(leaf.kind(), kind::ADJACENCY | kind::DROP | kind::UNREACHABLE | kind::PROHIBIT)
 }
 
-/// The same of a way as it is stated, whatever its links do: see [`leads_on`].
+/// The same for a configured path, whatever the state of its links: see [`leads_on`].
 fn may_lead_on(way: &PathAction) -> bool {
     match way {
         PathAction::Via { .. } | PathAction::ViaIn { .. } | PathAction::OnLink { .. } | PathAction::Attached(_) => true,
@@ -83,24 +83,24 @@ fn may_lead_on(way: &PathAction) -> bool {
     }
 }
 
-/// The route to a next hop that is on the link.
+/// The host route that holds a next hop on the link.
 fn on_link_route(key: NeighbourKey) -> (Prefix, Path) {
     (Prefix::host(key.address), Path::new(PathAction::OnLink { next_hop: key.address, interface: key.interface }))
 }
 
 impl Ip {
-    /// Whether next hops may hang on a list: one that works, or may work when its own next hops are reached.
+    /// Whether next hops may depend on a list: one that works, or that may work once its own next hops are reached.
     fn may_carry(&self, id: ListId) -> bool {
         self.lists.leaf(id) != Leaf::MISS || self.lists.get(id).is_recursive
     }
 
-    /// The route that a next hop of some list hangs on, and whether it is reached that way.
+    /// The route that a next hop depends on, and whether the next hop is reached by it.
     pub(super) fn through(&self, hop: Hop) -> Option<(Prefix, bool)> {
         let (key, list) = self.dependents.hop(hop)?.through?;
         Some((key, self.lists.leaf(list) != Leaf::MISS && !self.leads_through(list, hop)))
     }
 
-    /// The neighbours by whom a next hop is reached that hangs on a route.
+    /// The neighbours by which a next hop that depends on a route is reached.
     pub(crate) fn reached_by(&self, hop: Hop) -> impl Iterator<Item = NeighbourKey> + '_ {
         let through = self.dependents.hop(hop).and_then(|state| state.through);
         let list = through.map(|(_, list)| list).filter(|list| !self.leads_through(*list, hop));
@@ -108,11 +108,11 @@ impl Ip {
         members.filter(|(leaf, _)| leaf.kind() == kind::ADJACENCY).filter_map(|(leaf, _)| self.neighbour_of(*leaf))
     }
 
-    /// Every next hop that a list needs, with the route through which it is reached: its own, and those of the
-    /// routes through which they are reached, as many in turn as may be.
+    /// Every next hop that a list needs, with the route through which it is reached: its own next hops, and those of
+    /// these routes, as many in turn as are allowed.
     fn needed_by(&self, list: ListId) -> Vec<(Hop, Option<Prefix>)> {
         let (mut seen, mut left, mut needed) = (BTreeSet::from([list]), VecDeque::from([(list, 0)]), Vec::new());
-        // Those near first: each is met at the end of the shortest way to it.
+        // Breadth first, so that each list is reached by the shortest way to it.
         while let Some((list, in_turn)) = left.pop_front() {
             if in_turn > MOST_IN_TURN {
                 continue;
@@ -133,7 +133,7 @@ impl Ip {
         needed
     }
 
-    /// A list of these paths that there is, and that suits whatever had the list `before`.
+    /// An existing list of these paths that keeps the flows of the list `before` on their paths.
     fn known_list(&self, wanted: &ListRef<'_>, before: Option<ListId>) -> Option<ListId> {
         if before.is_some_and(|before| self.lists.get(before).key.as_ref() == *wanted) {
             return before;
@@ -141,7 +141,7 @@ impl Ip {
         let past = before.map(|before| self.lists.spread(before)).unwrap_or_default();
         let mut variants = self.lists.variants(wanted);
         let first = variants.next()?;
-        // One path takes all that comes, whoever had it.
+        // A single path takes all flows, from whatever paths they come.
         if past.buckets.len() < 2 || self.lists.get(first).balance.is_none() {
             return Some(first);
         }
@@ -150,7 +150,7 @@ impl Ip {
         balance::that_fits(&variants, &self.lists.get(first).members, past)
     }
 
-    /// Has lookups find what the number of a prefix stands for now.
+    /// Updates lookups to what the number of a prefix stands for now.
     fn repaint(&mut self, of: TableIndex, prefix: Prefix) -> Result<(), TableFull> {
         let Ip { tables, lists, several, .. } = self;
         tables.get_mut(prefix.family(), of).fib.repaint(prefix, |value| leaf_of(lists, several, value))
@@ -162,8 +162,8 @@ impl Ip {
 }
 
 impl Router {
-    /// A list of these paths for a prefix, a label or a tunnel that had the list `before`: flows stay on the paths
-    /// that both have. Made and resolved when there is none that does so.
+    /// A list of these paths for a prefix, a label or a tunnel that had the list `before`. Flows stay on the paths that
+    /// both lists have. If no such list exists, it is made and resolved.
     pub(crate) fn acquire_list(&mut self, wanted: ListRef<'_>, before: Option<ListId>) -> Result<ListId, Error> {
         if let Some(id) = self.ip.known_list(&wanted, before) {
             return Ok(id);
@@ -193,7 +193,7 @@ impl Router {
         }
     }
 
-    /// Forgets a list that no prefix uses.
+    /// Removes a list if nothing uses it.
     pub(crate) fn drop_unused(&mut self, id: ListId) {
         if !self.ip.lists.is_there(id) || self.ip.lists.get(id).users() > 0 {
             return;
@@ -216,15 +216,15 @@ impl Router {
         list.swap.into_iter().for_each(|way| self.ip.release(way.leaf));
         list.members.iter().for_each(|(leaf, _)| self.ip.release(*leaf));
         insisted(&list.key).into_iter().for_each(|neighbour| self.let_go_on_link(neighbour));
-        // Nobody's way leads over a list without users; but a hop may have been looked at in between.
+        // No route depends on a list without users, but a next hop may have been resolved in the meantime.
         let waiting: BTreeSet<ListId> = list.carries.iter().flat_map(|hop| self.ip.dependents.of_hop(*hop)).collect();
         if !waiting.is_empty() {
             self.refresh_lists(waiting);
         }
     }
 
-    /// Makes a neighbour reachable for a list that insists on it: by a route of its own, which
-    /// also tells `arp-input` that it is to be listened to.
+    /// Makes a neighbour reachable for a list that requires it, by a route of its own. The route also makes `arp-input`
+    /// accept messages from that neighbour.
     fn hold_on_link(&mut self, key: NeighbourKey) -> Result<(), Error> {
         if !self.ip.dependents.insist(key) {
             return Ok(());
@@ -245,14 +245,15 @@ impl Router {
         }
     }
 
-    /// Looks at lists again, and at all that rests on those that changed.
+    /// Resolves lists again, and everything that depends on lists that changed.
     pub(super) fn refresh_lists(&mut self, due: BTreeSet<ListId>) {
         self.refresh_each(due);
         self.paint();
     }
 
     fn refresh_each(&mut self, mut due: BTreeSet<ListId>) {
-        // Each turn is caused by a change, and changes come to an end; should they not, the router must not stand.
+        // Each iteration follows from a change, and changes end. Should they not end, the limit keeps the router from
+        // standing still.
         let mut patience = 64 * (self.ip.lists.len() + 64);
         while let Some(id) = due.pop_first() {
             if !self.ip.lists.is_there(id) {
@@ -283,7 +284,7 @@ impl Router {
             hops.chain(onto.into_iter().flat_map(|index| dependents.of_interface(index)))
         };
         if !changed.moved.is_empty() {
-            // Circles open and close anywhere along the chain.
+            // Loops may appear or disappear anywhere along the chain.
             let begin: Vec<ListId> = changed.moved.iter().flat_map(|hop| dependents.of_hop(*hop)).collect();
             let mut seen: BTreeSet<ListId> = begin.iter().copied().collect();
             let mut left: VecDeque<(ListId, u8)> = begin.into_iter().map(|list| (list, 0)).collect();
@@ -302,19 +303,19 @@ impl Router {
                     let prefixes = users.iter().filter_map(User::prefix);
                     due.extend(prefixes.flat_map(|prefix| dependents.of_hops_in(prefix)));
                 }
-                // No next hop hangs on a label.
+                // No next hop depends on a label.
                 None if list.key.of.family().is_none() => {}
                 None => due.extend(dependents.all()),
             }
         }
     }
 
-    /// Resolves a list as things are, and has its prefixes lead there.
+    /// Resolves a list in the present state, and updates its prefixes.
     fn refresh_list(&mut self, id: ListId) -> Result<Changed, Error> {
         self.refresh_list_from(id, Spread::default())
     }
 
-    /// The same of a list that is new, whose first prefix had its flows spread over `past`.
+    /// The same for a new list whose first prefix had its flows spread over `past`.
     fn refresh_list_from(&mut self, id: ListId, past: Spread<'_>) -> Result<Changed, Error> {
         let key = self.ip.lists.get(id).key.clone();
         let Found { members, is_recursive, in_turn, moved } = self.members_of(&key)?;
@@ -332,7 +333,7 @@ impl Router {
         let (leaf, balance) = match &members[..] {
             [] => (Leaf::MISS, None),
             [(leaf, _)] if key.paths.len() == 1 && !is_recursive => (*leaf, None),
-            // Where a label leads is soon written anew.
+            // A label needs no load balance for one path, because its entry is quickly rewritten.
             [(leaf, _)] if key.of.family().is_none() => (*leaf, None),
             _ if !members_changed && balance_before.is_some() => (leaf_before, balance_before.clone()),
             _ => match self.balance_over(&members, balance_before.as_ref(), past, self.ip.flow_of(&key)) {
@@ -360,7 +361,7 @@ impl Router {
         object.map(|object| self.ip.balances.remove(&object));
         let leaves = left.iter().map(|(leaf, _)| *leaf).chain(swap_before.map(|way| way.leaf));
         if is_painted {
-            // Nothing leads to the old ones any more.
+            // Lookups no longer find the old leaves.
             leaves.for_each(|leaf| self.ip.release(leaf));
             object.into_iter().for_each(|object| self.ip.objects.remove(object));
         } else {
@@ -374,7 +375,7 @@ impl Router {
         Ok(Changed { members: members_changed || turn_changed || leaf != leaf_before, standing, moved })
     }
 
-    /// An object that spreads flows over some paths: the one that is there, changed in one step, when it has room.
+    /// An object that spreads flows over some paths: the existing one if it has room, changed in one step.
     fn balance_over(
         &mut self,
         members: &[(Leaf, f64)],
@@ -391,15 +392,16 @@ impl Router {
                 Ok((*object, buckets))
             }
             _ => {
-                // However many there will be: its place in the table never changes.
+                // With room for all buckets that there may ever be, because the object's place in the table never
+                // changes.
                 let object = self.ip.objects.insert_with_room(&object_of(&buckets), MAX_BUCKETS)?;
                 Ok((object, buckets))
             }
         }
     }
 
-    /// Has lookups find what a list's leaf has become; says whether they do. When many prefixes use it, that is done by
-    /// [`Router::paint`]: until then the old leaf still leads somewhere.
+    /// Updates lookups to a list's new leaf, and returns whether that is done. If many prefixes use the list,
+    /// [`Router::paint`] does it later, and until then the old leaf stays valid.
     fn repaint_users(&mut self, id: ListId) -> bool {
         let Ip { tables, lists, several, counted, labels, .. } = &mut self.ip;
         let list = lists.get(id);
@@ -409,7 +411,7 @@ impl Router {
                 labels.lead(table, list, id, lists.label_way(id));
                 return true;
             }
-            // Who leads onto it is refreshed.
+            // The routes that lead onto the tunnel are resolved again.
             Of::Tunnel(_) => return true,
         };
         let of_table = list.key.table;
@@ -440,8 +442,8 @@ impl Router {
         }
     }
 
-    /// Has lookups find what lists of many prefixes have become: looks at all prefixes of a table, in pieces, however
-    /// many lists there are. Then nothing leads to what the lists had before.
+    /// Updates lookups to the new leaves of lists with many prefixes: goes through all prefixes of a table once, in
+    /// parts, for any number of lists. After that lookups no longer find the old leaves.
     pub(super) fn paint(&mut self) {
         let Painting { lists, leaves, objects } = std::mem::take(&mut self.ip.painting);
         for (place, lists) in lists {
@@ -476,8 +478,8 @@ impl Router {
         let is_default = self.ip.shares(of, default).any(|share| is_due(share.list));
         let shown = self.ip.fib(family, of).get(default).map_or(Leaf::MISS, |value| self.ip.leaf(value));
         let goes = shown == Leaf::MISS;
-        // What covers everything comes first and goes last: no address is without a route that has one before and
-        // after.
+        // A new default route comes first, and a removed one goes last. So no address is without a route if it has one
+        // before and after.
         if is_default && !goes {
             self.ip.repaint(of, default)?;
         }
@@ -495,7 +497,7 @@ impl Router {
         if is_default && goes { self.ip.repaint(of, default) } else { Ok(()) }
     }
 
-    /// The single paths of a list that work and are preferred, each once.
+    /// The working single paths of a list with the best preference, each once.
     fn members_of(&mut self, key: &ListKey) -> Result<Found, Error> {
         let mut found: Vec<(Leaf, f64, u8)> = Vec::new();
         let (mut is_recursive, mut in_turn, mut moved) = (false, 0, Vec::new());
@@ -519,14 +521,14 @@ impl Router {
             if Some(preference) != best {
                 self.ip.release(leaf);
             } else if let Some((_, sum)) = members.iter_mut().find(|(known, _)| *known == leaf) {
-                // The same way twice is one way with both weights.
+                // The same path twice becomes one path with both weights.
                 *sum += weight;
                 self.ip.release(leaf);
             } else {
                 members.push((leaf, weight));
             }
         }
-        // More than there can be buckets: the heaviest are used.
+        // With more paths than buckets, the heaviest are used.
         if members.len() > MAX_BUCKETS {
             members.sort_by(|a, b| b.1.total_cmp(&a.1));
             let left = members.split_off(MAX_BUCKETS);
@@ -535,9 +537,9 @@ impl Router {
         Ok(Found { members, is_recursive, in_turn, moved })
     }
 
-    /// What one path leads to at present, nothing when it does not work.
+    /// What one path leads to at present; nothing when it does not work.
     fn resolve_path(&mut self, key: &ListKey, path: &Path) -> Result<Found, Error> {
-        // A weight of 0 counts as the least there is.
+        // A weight of 0 counts as 1.
         let weight = f64::from(path.weight.max(1));
         let one = |leaf: Option<Leaf>| leaf.map(|leaf| (leaf, weight)).into_iter().collect();
         let mut moved = Vec::new();
@@ -576,7 +578,7 @@ impl Router {
             }
             PathAction::Attached(interface) => {
                 let Some(family) = key.of.family() else { return Ok(Found::default()) };
-                // Behind a loopback is nobody to be asked for: its packets go out, and end, at once.
+                // No host is behind a loopback: its packets leave without a neighbour and end there.
                 let is_loopback = self.interfaces.get(interface).is_ok_and(Interface::is_loopback);
                 let kind = if is_loopback { kind::ADJACENCY } else { kind::GLEAN };
                 self.share_if_usable(NeighbourKey { interface, address: family.unspecified() }, kind)?
@@ -620,8 +622,8 @@ impl Router {
         self.share_adjacency(key).map(|object| Some(Leaf::new(kind, object)))
     }
 
-    /// Where labels lead that are changed for one other and nothing else: by an object that all of a neighbour share,
-    /// which is held from now on.
+    /// For a label that is swapped for one other and nothing else: the object that all swaps to this neighbour share.
+    /// It is held from now on.
     fn swap_of(&mut self, leaf: Leaf) -> Option<LabelAction> {
         let key = self.ip.adjacency_of(leaf).filter(|key| key.inside == Inside::Labelled)?;
         let [label] = key.push[..] else { return None };
@@ -634,8 +636,8 @@ impl Router {
         Some(LabelAction { leaf: Leaf::new(kind::SWAP, object), swap: label.entry.0 })
     }
 
-    /// The leaf of a path's packets to a neighbour, with labels on top of the path's own and by a tunnel, if by one;
-    /// none when they cannot go there.
+    /// The leaf for a path's packets to a neighbour, with labels on top of the path's own, and by a tunnel if one is
+    /// given. `None` when packets cannot go there.
     fn lead_to(
         &mut self,
         key: &ListKey,
@@ -671,13 +673,13 @@ impl Router {
         }))
     }
 
-    /// By how many routes in turn is reached what is reached through a list.
+    /// How many routes in turn reach a next hop that depends on a list.
     fn one_more(&self, through: ListId) -> u8 {
         (self.ip.lists.get(through).in_turn + 1).min(MOST_IN_TURN + 1)
     }
 
-    /// The single paths of the route that a next hop hangs on, for a path's packets; by how many routes in turn it is
-    /// reached; and whether that route is another than before.
+    /// The single paths of the route that a next hop depends on, for a path's packets; how many routes in turn reach
+    /// it; and whether it depended on another route before.
     fn resolve_through(&mut self, key: &ListKey, path: &Path, hop: Hop) -> Result<(Members, u8, bool), Error> {
         let found = self.route_to_hop(hop);
         let changed = self.lead_through(hop, found);
@@ -693,7 +695,7 @@ impl Router {
         Ok((self.members_through(key, path, through, None)?, in_turn, changed))
     }
 
-    /// The single paths of another list, for a path's packets, that go by a tunnel, if by one.
+    /// The single paths of another list, for a path's packets, by a tunnel if one is given.
     fn members_through(
         &mut self,
         key: &ListKey,
@@ -718,9 +720,9 @@ impl Router {
         Ok(members)
     }
 
-    /// Whether a stated route covers a next hop that is on no attached network, with a way that leads on. What links
-    /// do at the moment does not matter: what may be stated follows from what was stated. The default route does not
-    /// count, nor a route that rests on the next hop itself.
+    /// Whether a configured route leads on to a next hop that is on no attached network. The present state of links
+    /// does not matter, so that only the configuration decides what may be configured. The default route does not
+    /// count, nor does a route that depends on the next hop itself.
     pub(super) fn is_routed(&self, hop: Hop) -> bool {
         let (address, table) = hop;
         let Some(fib) = self.ip.find_fib(Family::of(address), table) else { return false };
@@ -735,7 +737,7 @@ impl Router {
         found == Some(true)
     }
 
-    /// The route that a next hop hangs on, and the list that it follows.
+    /// The route that a next hop depends on, and the list that the route follows.
     pub(super) fn route_to_hop(&self, hop: Hop) -> Option<(Prefix, ListId)> {
         let (address, table) = hop;
         if self.check_against_addresses(hop, None).is_err() {
@@ -747,7 +749,7 @@ impl Router {
         })
     }
 
-    /// Remembers through which route a next hop is reached.
+    /// Records the route through which a next hop is reached. Returns whether it has changed.
     fn lead_through(&mut self, hop: Hop, through: Option<(Prefix, ListId)>) -> bool {
         let Some(state) = self.ip.dependents.hop_mut(hop) else { return false };
         let before = std::mem::replace(&mut state.through, through);
@@ -763,18 +765,18 @@ impl Router {
         true
     }
 
-    /// Whether a list reaches its next hops by the route to some prefix.
+    /// Whether a list reaches its next hops through the route to a prefix.
     pub(super) fn leads_over(&self, list: ListId, table: TableIndex, key: Prefix) -> bool {
         self.ip.needed_by(list).iter().any(|((_, of), through)| *of == table && *through == Some(key))
     }
 
-    /// The prefixes of a table by whose routes a list reaches its next hops.
+    /// The prefixes of a table through whose routes a list reaches its next hops.
     pub(super) fn led_over(&self, list: ListId, family: Family, table: TableIndex) -> Vec<Prefix> {
         let needed = self.ip.needed_by(list).into_iter().filter(|((_, of), _)| *of == table);
         needed.filter_map(|(_, through)| through).filter(|prefix| prefix.family() == family).collect()
     }
 
-    /// Brings the routes in line whose next hops are in a network that came or went.
+    /// Updates the routes whose next hops are in a network that was added or removed.
     pub(crate) fn install_hops_in(&mut self, network: Prefix) {
         self.refresh_hops_in(network);
         self.paint();
@@ -808,7 +810,7 @@ impl Router {
         }
     }
 
-    /// Brings the routes in line that lead by an interface to an address that it has now, or has no more.
+    /// Updates the routes onto an interface whose prefix is an address that the interface has gained or lost.
     pub(crate) fn install_itself(&mut self, index: InterfaceIndex, addresses: impl IntoIterator<Item = IpAddr>) {
         let addresses: Vec<IpAddr> = addresses.into_iter().collect();
         self.refresh_by(index, |router, lists| {
@@ -818,7 +820,7 @@ impl Router {
         self.paint();
     }
 
-    /// Whether an address is an interface's own, or that of all routers on one of its networks.
+    /// Whether an address is an interface's own, or the anycast address of all routers on one of its networks.
     fn is_itself(&self, index: InterfaceIndex, address: IpAddr) -> bool {
         let Ok(interface) = self.interfaces.get(index) else { return false };
         match address {
@@ -830,8 +832,8 @@ impl Router {
         }
     }
 
-    /// Brings the routes in line that lead by an interface whose state has changed: those that
-    /// name it, and those whose next hops its networks hold.
+    /// Updates the routes that lead by an interface whose state has changed: those that name it, and those with next
+    /// hops in its networks.
     pub(crate) fn install_by(&mut self, index: InterfaceIndex) {
         let mut networks: Vec<Prefix> = match self.interfaces.get(index) {
             Ok(interface) => Family::ALL.into_iter().flat_map(|family| interface.networks(family)).collect(),

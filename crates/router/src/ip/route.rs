@@ -1,4 +1,4 @@
-//! What a route says: who wants it, and by which paths.
+//! What a route consists of: its sources and their paths.
 
 use crate::mpls::labels::OutLabels;
 use graph::InterfaceIndex;
@@ -7,31 +7,31 @@ use std::net::IpAddr;
 use tables::Leaf;
 use wire::Family;
 
-/// Most paths of a route.
+/// The most paths of a route.
 pub const MAX_PATHS: usize = 64;
 
-/// A routing table, by its place among all. Operators know tables by identifiers.
+/// A routing table, by its index. Operators name tables by identifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct TableIndex(pub u16);
 
 impl TableIndex {
-    /// The table that is always there, of interfaces of which nothing else was said.
+    /// The table that always exists, of all interfaces that are in no other table.
     pub const DEFAULT: TableIndex = TableIndex(0);
 }
 
-/// A table of MPLS labels, by its place among all.
+/// A table of MPLS labels, by its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct LabelTableIndex(pub u16);
 
 impl LabelTableIndex {
-    /// That of labels which interfaces receive.
+    /// The table for labels of received packets.
     pub const DEFAULT: LabelTableIndex = LabelTableIndex(0);
 }
 
 /// A next hop in a table.
 pub(crate) type Hop = (IpAddr, TableIndex);
 
-/// Who wants a route; the first one of which a path works wins.
+/// Who added a route. The first source in this order that has a working path is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
     /// An address of an interface.
@@ -40,13 +40,13 @@ pub enum Source {
     Config,
     /// A program, or a file of routes.
     Api,
-    /// A lease names a router.
+    /// A DHCP lease that names a router.
     Dhcp,
-    /// A next hop that another route insists is on the link.
+    /// A next hop that another route requires on the link.
     OnLink,
     /// A resolved neighbour.
     Neighbour,
-    /// A host that is answered for on other links.
+    /// A host that the router answers for on other links.
     Proxy,
 }
 
@@ -61,7 +61,7 @@ impl Source {
         Source::Proxy,
     ];
 
-    /// As VPP names it.
+    /// The name that VPP uses.
     pub fn name(self) -> &'static str {
         match self {
             Source::Interface => "interface",
@@ -75,39 +75,39 @@ impl Source {
     }
 }
 
-/// One way on.
+/// Where a path leads.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PathAction {
-    /// Through a next hop. Without an interface it follows from attached networks, and where none
-    /// has it, from the route to it.
+    /// Through a next hop. Without an interface, attached networks determine the interface, and if none contains the
+    /// next hop, the route to it does.
     Via {
         next_hop: IpAddr,
         interface: Option<InterfaceIndex>,
     },
-    /// Through a next hop that is looked for in another table.
+    /// Through a next hop that is looked up in another table.
     ViaIn {
         next_hop: IpAddr,
         table: TableIndex,
     },
     /// To where another table leads.
     Lookup(TableIndex),
-    /// Of labels: what is inside goes to where a table of a family leads.
+    /// For labels: the packet inside goes to where a table of a family leads.
     LookupIn(Family, TableIndex),
-    /// Of labels above others: the next one goes to where a table of labels leads.
+    /// For labels above others: the next label goes to where a label table leads.
     LookupLabel(LabelTableIndex),
-    /// Through a neighbour that is on the wire of an interface, whatever networks that has:
-    /// on point-to-point and unnumbered links.
+    /// Through a neighbour on the link of an interface, whatever networks the interface has: for point-to-point and
+    /// unnumbered links.
     OnLink {
         next_hop: IpAddr,
         interface: InterfaceIndex,
     },
     /// Onto an attached network.
     Attached(InterfaceIndex),
-    /// To everybody on an attached network, when its interface sends such packets on.
+    /// To all hosts on an attached network, if its interface forwards directed broadcasts.
     Broadcast(InterfaceIndex),
     /// To this router.
     Local(InterfaceIndex),
-    /// To this router, whatever becomes of its interfaces.
+    /// To this router, whatever the state of its interfaces.
     LocalAnywhere,
     Drop,
     Punt,
@@ -118,7 +118,7 @@ pub enum PathAction {
 }
 
 impl PathAction {
-    /// The interface that it names.
+    /// The interface that the path names.
     pub fn interface(&self) -> Option<InterfaceIndex> {
         match *self {
             PathAction::Via { interface, .. } => interface,
@@ -138,7 +138,7 @@ impl PathAction {
         }
     }
 
-    /// The next hop, in the table where it is looked for, of a route in table `own`.
+    /// The next hop, with the table in which it is looked up, for a route in table `own`.
     pub(crate) fn hop(&self, own: TableIndex) -> Option<Hop> {
         match *self {
             PathAction::Via { next_hop, .. } => Some((next_hop, own)),
@@ -147,12 +147,12 @@ impl PathAction {
         }
     }
 
-    /// The same when it is left open by which interface it is reached.
+    /// The same, but only when the path does not fix the interface.
     pub(crate) fn open_hop(&self, own: TableIndex) -> Option<Hop> {
         if matches!(self, PathAction::Via { interface: Some(_), .. }) { None } else { self.hop(own) }
     }
 
-    /// The other table that it names.
+    /// The other table that the path names.
     pub fn table(&self) -> Option<TableIndex> {
         match *self {
             PathAction::ViaIn { table, .. } | PathAction::Lookup(table) | PathAction::LookupIn(_, table) => Some(table),
@@ -160,18 +160,18 @@ impl PathAction {
         }
     }
 
-    /// That table with its family, of a route of table `own` for what is of a family.
+    /// That table with its family, for a route in table `own` for packets of `family`.
     pub(crate) fn table_of(&self, family: Option<Family>, own: TableIndex) -> Option<(Family, TableIndex)> {
         let family = match *self {
             PathAction::LookupIn(family, _) => Some(family),
-            // What names no next hop has packets looked up there as they are.
+            // Without a next hop the packets themselves are looked up there.
             _ => self.hop(own).map_or(family, |(hop, _)| Some(Family::of(hop))),
         };
         family.zip(self.table())
     }
 }
 
-/// A way with its share of the traffic.
+/// A path with its share of the traffic.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Path {
     pub way: PathAction,
@@ -179,7 +179,7 @@ pub struct Path {
     pub weight: u8,
     /// Of the paths that work only those with the lowest number are used; the others are backup paths.
     pub preference: u8,
-    /// What is put before its packets.
+    /// The labels that are pushed onto its packets.
     pub labels: OutLabels,
 }
 
@@ -192,22 +192,22 @@ impl Path {
         Path { weight, ..Path::new(way) }
     }
 
-    /// Whether another is the same way: with other labels it is another.
+    /// Whether another path is the same: paths with different labels differ.
     pub(crate) fn is_same(&self, other: &Path) -> bool {
         self.way == other.way && self.labels == other.labels
     }
 
-    /// Whether an operator who says this means that path: labels that are not said may be any.
+    /// Whether this path, as an operator gives it, names `path`: without labels it matches any labels.
     pub(crate) fn means(&self, path: &Path) -> bool {
         self.way == path.way && (self.labels.is_none() || self.labels == path.labels)
     }
 }
 
-/// A prefix of the table, as it is at present.
+/// The route of a prefix in its present state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// By source, the best first.
+    /// The paths of each source, the best source first.
     pub sources: BTreeMap<Source, Vec<Path>>,
-    /// What is in the lookup table, when at least one path of a source works.
+    /// The leaf in the lookup table, when at least one path of a source works.
     pub installed: Option<Leaf>,
 }

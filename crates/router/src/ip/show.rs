@@ -1,7 +1,7 @@
-//! `show` of routes, lists of paths and forwarding objects, in VPP's layout.
+//! `show` of routes, path lists and forwarding objects, in VPP's layout.
 //!
-//! Text is made by who reads it, and not by control. A whole table is copied page by page, as its reader takes it
-//! ([`crate::listing`]).
+//! The session that reads a reply makes its text, not the control thread. A whole table is copied page by page, as the
+//! client reads it ([`crate::listing`]).
 
 use super::control::way_of;
 use super::count::Counts;
@@ -141,7 +141,7 @@ fn show_fib(router: &mut Router, family: Family, args: &Args) -> Result<Box<dyn 
         }
         Some(_) => {
             let (prefix, named): (Option<Prefix>, Option<u32>) = (args.optional("prefix")?, args.optional("table")?);
-            // Why packets to an address take no longer route, or none.
+            // The address to explain: why packets to it do not take a longer route, or any route.
             let asked: Option<IpAddr> = if prefix.is_some() { None } else { Some(args.parse("address")?) };
             let (mut found, mut notes) = (Vec::new(), Vec::new());
             for (index, id) in &tables {
@@ -187,7 +187,7 @@ fn show_fib(router: &mut Router, family: Family, args: &Args) -> Result<Box<dyn 
 
 #[derive(Serialize)]
 struct ShownPath {
-    /// Numbers it among all.
+    /// The path's index among all displayed paths.
     index: usize,
     #[serde(skip)]
     proto: &'static str,
@@ -202,7 +202,7 @@ struct ShownPath {
 pub(crate) struct ShownList {
     index: u32,
     table: u32,
-    /// Routes that have it.
+    /// The routes that use the list.
     locks: usize,
     paths: Vec<ShownPath>,
 }
@@ -210,7 +210,7 @@ pub(crate) struct ShownList {
 #[derive(Serialize)]
 struct ShownSource {
     source: &'static str,
-    /// Its paths are those that packets take.
+    /// Whether packets take this source's paths.
     active: bool,
     path_list: ShownList,
 }
@@ -227,7 +227,7 @@ struct ShownBucket {
 pub(crate) struct ShownBalance {
     object: u32,
     buckets: Vec<ShownBucket>,
-    /// Of a route that is counted.
+    /// The counts, if the route is counted.
     #[serde(flatten)]
     counts: Option<Counts>,
     #[serde(skip)]
@@ -241,7 +241,7 @@ impl ShownBalance {
     }
 }
 
-/// What routes of the same sources with the same paths have in common.
+/// The common part of routes that have the same sources with the same paths.
 #[derive(Serialize)]
 struct ShownRoute {
     sources: Vec<ShownSource>,
@@ -266,7 +266,7 @@ impl Serialize for ShownRow {
     }
 }
 
-/// Routes of a table, with what is known of each. What is the same of many is found out once.
+/// The rows for routes of a table. The common part of several routes is computed once.
 fn rows(router: &Router, index: TableIndex, routes: impl Iterator<Item = (Prefix, u32)>) -> Vec<ShownRow> {
     let mut known: HashMap<u32, Arc<ShownRoute>> = HashMap::new();
     let row = |(prefix, number): (Prefix, u32)| {
@@ -282,7 +282,7 @@ struct Routes {
     family: Family,
     index: TableIndex,
     id: u32,
-    /// Behind which to go on.
+    /// The prefix after which the next page begins.
     last: Option<Prefix>,
 }
 
@@ -304,18 +304,18 @@ struct ShownTable {
     #[serde(flatten)]
     head: Head,
     routes: Listing<Routes>,
-    /// Of one address: stated routes that are longer than this one and withdrawn, next hops that do not answer.
+    /// For one address: withdrawn routes that are longer than this one, and next hops that do not answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
 
-/// Which table it is.
+/// The table of the routes.
 #[derive(Clone, Copy, Serialize)]
 struct Head {
     family: Shown,
     table: u32,
     index: u16,
-    /// By what flows are told.
+    /// The fields by which the table distinguishes flows.
     #[serde(serialize_with = "as_names")]
     flow_hash: FlowFields,
 }
@@ -331,7 +331,7 @@ impl Head {
     }
 }
 
-/// A family, as VPP calls it.
+/// A family by VPP's name.
 #[derive(Clone, Copy)]
 struct Shown(Family);
 
@@ -350,7 +350,7 @@ impl Serialize for Shown {
     }
 }
 
-/// The same in names of nodes and protocols.
+/// The name of a family within the names of nodes and protocols.
 fn short(family: Family) -> &'static str {
     match family {
         Family::Ip4 => "ip4",
@@ -377,7 +377,7 @@ impl ShownTable {
     }
 }
 
-/// Of counted routes each has a number of its own.
+/// Makes the displayed form of a route. Counted routes share none, because each has a number of its own.
 fn shown_route(router: &Router, table: TableIndex, key: Prefix, entry: Entry) -> ShownRoute {
     let ip = &router.ip;
     let mut is_chosen = false;
@@ -393,18 +393,18 @@ fn shown_route(router: &Router, table: TableIndex, key: Prefix, entry: Entry) ->
 }
 
 pub(crate) fn shown_balance(router: &Router, of: Of, leaf: Leaf, counts: Option<Counts>) -> ShownBalance {
-    // Other leaves than those of objects have none.
+    // Only leaves of objects have an object number.
     let is_object = of.family().is_some() || matches!(leaf.kind(), kind::ADJACENCY | kind::LOAD_BALANCE | kind::POP);
     let object = if is_object { super::adjacency::object_of(leaf) } else { 0 };
     ShownBalance { object, buckets: shown_buckets(router, of, leaf), counts, proto: proto(of) }
 }
 
-/// What lists are of, in names of nodes and protocols.
+/// The kind of a list's users, as in the names of nodes and protocols.
 fn proto(of: Of) -> &'static str {
     of.family().map_or("mpls", short)
 }
 
-/// Where a leaf leads, neighbours of the same way taken together; nothing for one that leads nowhere.
+/// Where a leaf leads: consecutive buckets with the same path are combined. Empty when it leads nowhere.
 fn shown_buckets(router: &Router, of: Of, leaf: Leaf) -> Vec<ShownBucket> {
     let leaves = match leaf {
         Leaf::MISS => Vec::new(),
@@ -504,7 +504,7 @@ fn show_adjacencies(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, 
 }
 
 fn shown_adjacency(router: &Router, (leaf, key): (Leaf, NeighbourKey)) -> Option<ShownAdjacency> {
-    // It may be gone meanwhile, or another's.
+    // It may have been removed or reused meanwhile.
     router.ip.adjacency_of(leaf).filter(|there| there.neighbour == key)?;
     Some(ShownAdjacency {
         index: leaf.index(),
@@ -519,7 +519,7 @@ fn show_balances(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, Com
     objects.retain(|(object, _)| wanted.is_none_or(|wanted| *object == wanted));
     objects.sort();
     let shown = |router: &Router, (object, list): (u32, ListId)| {
-        // It may be gone meanwhile, or another's.
+        // It may have been removed or reused meanwhile.
         (router.ip.balances.get(&object) == Some(&list)).then(|| {
             let leaf = Leaf::new(kind::LOAD_BALANCE, object);
             shown_balance(router, router.ip.lists.get(list).key.of, leaf, None)
@@ -531,7 +531,7 @@ fn show_balances(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, Com
     }
 }
 
-/// What is to be said of a way of a route in a table, and whether it works.
+/// The text for a path of a route in a table, and whether the path works.
 fn shown_way(router: &Router, table: TableIndex, way: &PathAction) -> (String, bool) {
     let interface_name =
         |index| router.interfaces.get(index).map_or("?".to_string(), |interface| interface.name.clone());
@@ -586,7 +586,7 @@ struct ShowFib {
     #[serde(skip)]
     details: bool,
     tables: Vec<ShownTable>,
-    /// Why an address has no route in other tables.
+    /// Why an address has no route in some of the tables.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
@@ -667,7 +667,7 @@ impl fmt::Display for ShownPath {
     }
 }
 
-/// Entries by themselves, without where they lead.
+/// Only the entries, without where they lead.
 #[derive(Serialize)]
 struct ShowEntries {
     tables: Vec<ShownTable>,

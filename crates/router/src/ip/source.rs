@@ -1,10 +1,10 @@
-//! `ip4-rx-urpf`, `ip6-rx-urpf`: does the source of a packet lie where it came from (RFC 3704, RFC 8704)? Only
-//! packets of interfaces with `set urpf` come here.
+//! `ip4-rx-urpf`, `ip6-rx-urpf`: check that the source of a packet lies where the packet came from (RFC 3704, RFC
+//! 8704). Only packets of interfaces with `set urpf` come here.
 //!
-//! Reads: the source address. Next: `ip4-lookup` or `ip6-lookup`; `ip4-local` or `ip6-local` with what is for this
-//! router whatever the routes say; or a drop by name.
+//! Reads: the source address. Next: `ip4-lookup` or `ip6-lookup`; `ip4-local` or `ip6-local` with packets that are for
+//! this router whatever the routes say; or a drop by name.
 //!
-//! [`Sources`] is what `ip4-local` and `ip6-local` ask of packets to this router, whatever interface they came by.
+//! [`Sources`] is the check that `ip4-local` and `ip6-local` make for packets to this router, on all interfaces.
 
 use super::fibs::{Fibs, Lookup};
 use super::source_check::{Mode, SourceCheck};
@@ -30,7 +30,7 @@ graph::edges! {
     }
 }
 
-/// The same of `ip6-rx-urpf`, in the same order.
+/// The same for `ip6-rx-urpf`, in the same order.
 pub mod edge6 {
     graph::edges! {
         pub enum Edge {
@@ -60,11 +60,11 @@ pub trait Origin: Lookup {
     fn check_of(view: &InterfaceView) -> Option<SourceCheck>;
     /// The source address in a header.
     fn source(header: &[u8]) -> Self::Address;
-    /// Whether such a source is in order that no route can tell of, since it is its link's only; none when routes tell.
+    /// The verdict on a source that no route can judge, because it is only valid on its link; `None` when routes can.
     fn judge_on_link(view: Option<&InterfaceView>, source: Self::Address) -> Option<Result<(), Fault>>;
-    /// Whether packets by an adjacency are for all hosts of a network.
+    /// Whether an adjacency leads to all hosts of a network.
     fn is_for_all(adjacency: &ObjectRef<'_>) -> bool;
-    /// Where a packet goes whose source is in order.
+    /// Where a packet with a valid source goes.
     fn onward(cx: &Context<'_>, vector: &mut Vector, i: usize) -> Edge;
 }
 
@@ -84,7 +84,7 @@ impl Origin for Lookup4 {
         None
     }
 
-    /// A directed broadcast that is sent on (`set interface ip directed-broadcast`).
+    /// A directed broadcast that is forwarded (`set interface ip directed-broadcast`).
     #[inline]
     fn is_for_all(adjacency: &ObjectRef<'_>) -> bool {
         adjacency.next_hop() == Ipv4Addr::BROADCAST
@@ -123,7 +123,7 @@ impl Origin for Lookup6 {
         false
     }
 
-    /// `ip6-input` sends no packets here to groups and link-local addresses but to those that are this interface's.
+    /// Of the packets to groups and link-local addresses, `ip6-input` sends only this interface's own ones here.
     #[inline]
     fn onward(cx: &Context<'_>, vector: &mut Vector, i: usize) -> Edge {
         if vector.columns().flags[i] & check::SPECIAL_DESTINATION == 0 {
@@ -164,7 +164,7 @@ impl<L: Origin> Urpf<L> {
         Urpf { view, fibs, objects, sources: Box::new([L::Address::default(); VECTOR_SIZE]) }
     }
 
-    /// Whether some path of a leaf leads out by an interface.
+    /// Whether a path of a leaf leads out by an interface.
     fn leads_by(&self, cx: &Context<'_>, leaf: Leaf, source: L::Address, interface: InterfaceIndex) -> bool {
         let object = || self.objects.get(cx.round, leaf.index());
         match leaf.kind() {
@@ -200,8 +200,8 @@ impl<L: Origin> Urpf<L> {
     }
 }
 
-/// Whether packets to a leaf get to somebody. Those to this router do not count: nobody else has its
-/// addresses. Nor does what is for all hosts of a network: no one host is that.
+/// Whether packets to a leaf reach another host. This router does not count, because no other host has its addresses. A
+/// directed broadcast does not count either, because it is not a single host.
 fn leads_on<L: Origin>(cx: &Context<'_>, objects: &ObjectHandle, leaf: Leaf) -> bool {
     match leaf.kind() {
         kind::ADJACENCY => !L::is_for_all(&objects.get(cx.round, leaf.index())),
@@ -230,13 +230,13 @@ impl<L: Origin> Map for Urpf<L> {
 /// What is wrong with the source of a packet to this router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It is one of our own addresses.
+    /// The source is one of our own addresses.
     Ours,
-    /// There is no way back to it.
+    /// There is no route back to the source.
     Unreachable,
 }
 
-/// Judges the sources of packets to this router.
+/// Checks the sources of packets to this router.
 pub struct Sources<L: Lookup> {
     view: SharedViews,
     fibs: Fibs<L>,
@@ -249,8 +249,7 @@ impl<L: Origin> Sources<L> {
         Sources { view, fibs, objects, sources: Box::new([L::Address::default(); VECTOR_SIZE]) }
     }
 
-    /// What is wrong with the source of each packet. Nothing ever is with what this router sent
-    /// itself.
+    /// What is wrong with the source of each packet. Packets that this router sent to itself have no fault.
     pub fn judge(&mut self, cx: &mut Context<'_>, vector: &mut Vector) -> [Option<Fault>; VECTOR_SIZE] {
         let mut faults = [None; VECTOR_SIZE];
         if vector.common_flags() & flag::ORIGINATED != 0 {

@@ -1,4 +1,4 @@
-//! Routing tables of either family: the lookup tables of [`tables`], asked by prefixes of any.
+//! Routing tables of either family: the lookup tables of [`tables`], with prefixes of either family as keys.
 
 use super::route::{Source, TableIndex};
 use std::collections::BTreeMap;
@@ -17,13 +17,13 @@ pub enum TableFull {
     Ip6(#[from] fib6::TableFull),
 }
 
-/// What stands for a prefix in the table of its family.
+/// The key of a prefix in the table of its family.
 pub(super) trait Key: Copy + Ord {
     fn of(prefix: Prefix) -> Self;
     fn prefix(self) -> Prefix;
-    /// Whether it is best to change two prefixes in one piece: lookups find what is made anew for both as a whole.
+    /// Whether two prefixes should be changed together, because the table replaces both in one step.
     fn are_near(one: Self, other: Self) -> bool;
-    /// Puts changes into the order in which they are made.
+    /// Sorts changes into the order in which they are made.
     fn sort<C: Copy>(changes: &mut Vec<(Self, C)>);
 }
 
@@ -67,17 +67,17 @@ impl Key for fib6::Key {
     }
 }
 
-/// So many prefixes are changed or looked at in one piece: a few milliseconds.
+/// The number of prefixes that are changed or visited in one part: a few milliseconds.
 pub(super) const PART: usize = 8192;
 
-/// Tables are found by the family of what they are asked for.
+/// Tables are selected by the family of the prefix, so this cannot happen.
 const OTHER_FAMILY: &str = "a table is asked for prefixes of its family";
 
 fn keys_of<K: Key>(prefixes: &[Prefix]) -> Vec<K> {
     prefixes.iter().map(|prefix| K::of(*prefix)).collect()
 }
 
-/// Whether it is best to change two prefixes of a family in one piece.
+/// Whether two prefixes of a family should be changed together.
 fn are_near(one: Prefix, other: Prefix) -> bool {
     match one.family() {
         Family::Ip4 => fib4::Key::are_near(Key::of(one), Key::of(other)),
@@ -91,7 +91,7 @@ pub(super) enum Fib {
     V6(Box<Fib6>),
 }
 
-/// The same of whichever family it is.
+/// Evaluates an expression for the table of either family.
 macro_rules! of_either {
     ($fib:expr, $inner:ident => $value:expr) => {
         match $fib {
@@ -106,7 +106,7 @@ impl Fib {
         of_either!(self, fib => fib.get(Key::of(prefix)))
     }
 
-    /// Adds a prefix, or gives it another number. `leaf` says what numbers stand for.
+    /// Adds a prefix, or gives it another number. `leaf` returns what a number stands for.
     ///
     /// # Errors
     /// When there is no room; then nothing has changed.
@@ -118,10 +118,10 @@ impl Fib {
         Ok(())
     }
 
-    /// Takes a prefix out.
+    /// Removes a prefix.
     ///
     /// # Errors
-    /// As [`Fib::insert`]: what was behind one entry may need several now.
+    /// As [`Fib::insert`]: one entry may have to become several.
     pub fn remove(&mut self, prefix: Prefix, leaf: impl Fn(u32) -> Leaf) -> Result<(), TableFull> {
         match self {
             Fib::V4(fib) => drop(fib.remove(Key::of(prefix), leaf)),
@@ -130,10 +130,10 @@ impl Fib {
         Ok(())
     }
 
-    /// Brings lookups in line after the leaf has changed that a prefix's number stands for.
+    /// Updates lookups after the leaf of a prefix's number has changed.
     ///
     /// # Errors
-    /// When there is no room; then lookups find what they found before.
+    /// When there is no room; then lookups find the same as before.
     pub fn repaint(&mut self, prefix: Prefix, leaf: impl Fn(u32) -> Leaf) -> Result<(), TableFull> {
         match self {
             Fib::V4(fib) => fib.repaint(Key::of(prefix), leaf),
@@ -158,7 +158,7 @@ impl Fib {
         Ok(())
     }
 
-    /// The prefixes behind another one, or all, by address and then the shorter first.
+    /// The prefixes after another one, or all, by address and then the shorter first.
     pub fn behind(&self, prefix: Option<Prefix>) -> Box<dyn Iterator<Item = (Prefix, u32)> + '_> {
         match prefix {
             Some(prefix) => self.after(prefix),
@@ -166,8 +166,8 @@ impl Fib {
         }
     }
 
-    /// Does a part of [`Fib::repaint_where`], of about `most` prefixes behind another one. Gives behind which to go on,
-    /// if it is not done. The default route is left out.
+    /// Does a part of [`Fib::repaint_where`], for about `most` prefixes after another one. Returns the prefix after
+    /// which to continue, if it is not done. It skips the default route.
     ///
     /// # Errors
     /// As [`Fib::repaint`].
@@ -196,14 +196,14 @@ impl Fib {
         Ok(last.filter(|_| goes_on))
     }
 
-    /// Asks memory early for what a change of a prefix will look at.
+    /// Prefetches the memory that a change of a prefix will read.
     pub fn prepare(&self, prefix: Prefix) {
         if let Fib::V4(fib) = self {
             fib.prepare(Key::of(prefix));
         }
     }
 
-    /// The longest prefix around an address of which `is` gives something, and that.
+    /// The result of `is` for the longest prefix around an address for which it returns one.
     pub fn longest<R>(&self, address: IpAddr, mut is: impl FnMut(Prefix, u32) -> Option<R>) -> Option<R> {
         match (self, address) {
             (Fib::V4(fib), IpAddr::V4(address)) => {
@@ -216,7 +216,7 @@ impl Fib {
         }
     }
 
-    /// What lookups find at present; none where that cannot be told from the prefixes.
+    /// What lookups find at present, or `None` where the prefixes do not determine it.
     pub fn shown(&self, address: IpAddr) -> Option<Leaf> {
         match (self, address) {
             (Fib::V4(fib), IpAddr::V4(address)) => fib.shown(address.into()),
@@ -240,7 +240,7 @@ impl Fib {
         }
     }
 
-    /// Those that [`Fib::iter`] gives behind a prefix, whether that is there or not.
+    /// The prefixes that [`Fib::iter`] returns after a prefix, whether that one exists or not.
     pub fn after(&self, prefix: Prefix) -> Box<dyn Iterator<Item = (Prefix, u32)> + '_> {
         match self {
             Fib::V4(fib) => Box::new(fib.behind(Key::of(prefix)).map(|(key, value)| (key.prefix(), value))),
@@ -261,14 +261,14 @@ impl Fib {
         of_either!(self, fib => fib.memory())
     }
 
-    /// Fits memory to the prefixes that there are.
+    /// Fits memory to the present prefixes.
     pub fn settle(&mut self) {
         if let Fib::V4(fib) = self {
             fib.settle();
         }
     }
 
-    /// Gives memory back that holds nothing any more.
+    /// Frees unused memory.
     pub fn trim(&mut self, leaf: impl Fn(u32) -> Leaf) {
         match self {
             Fib::V4(fib) => fib.trim(),
@@ -280,13 +280,13 @@ impl Fib {
 /// One routing table.
 pub(super) struct Table {
     pub fib: Fib,
-    /// By source, which of two marks its routes have that are up to date.
+    /// For each source, which of two marks its up-to-date routes have.
     pub fresh: [bool; Source::ALL.len()],
-    /// Most prefixes, when operators and programs may not add more.
+    /// The most prefixes to which operators and programs may bring the table.
     pub limit: Option<usize>,
-    /// Lookups could not be brought in line with a change for lack of room: to be tried again.
+    /// Lookups could not be updated after a change because there was no room. The router retries.
     pub is_stale: bool,
-    /// By what flows are told.
+    /// The fields by which the table distinguishes flows.
     pub flow: FlowFields,
 }
 
@@ -299,8 +299,8 @@ impl Table {
         Table { fib, fresh: Default::default(), limit: None, is_stale: false, flow }
     }
 
-    /// Most prefixes that a source may bring the table to. What follows from addresses and neighbours always
-    /// finds room.
+    /// The most prefixes to which a source may bring the table. Routes that follow from addresses and neighbours always
+    /// find room.
     pub fn limit_of(&self, source: Source) -> usize {
         match source {
             Source::Config | Source::Api => self.limit.unwrap_or(usize::MAX),
@@ -309,17 +309,17 @@ impl Table {
     }
 }
 
-/// The tables that operators know by one identifier, at most one of each family.
+/// The tables with one identifier, at most one of each family.
 pub(super) struct Vrf {
     pub id: u32,
     tables: [Option<Table>; Family::ALL.len()],
 }
 
-/// All of them, by index.
+/// All VRFs, by index.
 #[derive(Default)]
 pub(super) struct Vrfs {
     places: Vec<Option<Vrf>>,
-    /// No place below this one is free.
+    /// No index below this one is free.
     lowest_free: usize,
     by_id: BTreeMap<u32, TableIndex>,
 }
@@ -330,8 +330,8 @@ impl Vrfs {
     }
 
     /// # Panics
-    /// When there is no such table. Those that interfaces, lists and callers have from
-    /// [`crate::Router::find_table`] are there.
+    /// When there is no such table. The tables of interfaces and lists, and those that callers have from
+    /// [`crate::Router::find_table`], exist.
     pub fn get_mut(&mut self, family: Family, index: TableIndex) -> &mut Table {
         let vrf = self.places[index.0 as usize].as_mut();
         vrf.and_then(|vrf| vrf.tables[family as usize].as_mut()).expect("tables in use are there")
@@ -341,12 +341,12 @@ impl Vrfs {
         self.places.get(index.0 as usize)?.as_ref()
     }
 
-    /// What operators know a table by.
+    /// The identifier that operators use for a table.
     pub fn id_of(&self, index: TableIndex) -> Option<u32> {
         self.vrf(index).map(|vrf| vrf.id)
     }
 
-    /// The place of an identifier, of tables of any family.
+    /// The index of an identifier, for tables of any family.
     pub fn find(&self, id: u32) -> Option<TableIndex> {
         self.by_id.get(&id).copied()
     }
@@ -355,7 +355,7 @@ impl Vrfs {
         (0..).map(TableIndex).zip(&self.places).filter_map(|(index, vrf)| Some((index, vrf.as_ref()?)))
     }
 
-    /// The tables of a family, with what operators know them by.
+    /// The tables of a family, with the identifiers that operators use.
     pub fn of(&self, family: Family) -> impl Iterator<Item = (TableIndex, u32, &Table)> {
         self.iter().filter_map(move |(index, vrf)| Some((index, vrf.id, vrf.tables[family as usize].as_ref()?)))
     }
@@ -368,7 +368,7 @@ impl Vrfs {
         self.places.iter_mut().flatten().flat_map(|vrf| vrf.tables.iter_mut().flatten())
     }
 
-    /// Adds a table; the index is free, or that of the identifier.
+    /// Adds a table. The index is free, or already that of the identifier.
     pub fn add(&mut self, index: TableIndex, id: u32, table: Table) {
         let at = index.0 as usize;
         self.places.resize_with(self.places.len().max(at + 1), || None);
@@ -384,7 +384,7 @@ impl Vrfs {
         }
     }
 
-    /// Takes a table away.
+    /// Removes a table.
     pub fn remove(&mut self, family: Family, index: TableIndex) {
         let Some(slot) = self.places.get_mut(index.0 as usize) else { return };
         if let Some(vrf) = slot {
@@ -399,7 +399,7 @@ impl Vrfs {
         }
     }
 
-    /// Places that have no table, from the lowest up to the `most`-th.
+    /// The free indices below `most`, from the lowest on.
     pub fn free(&self, most: usize) -> impl Iterator<Item = TableIndex> {
         (self.lowest_free..most).map(|at| TableIndex(at as u16)).filter(|index| self.vrf(*index).is_none())
     }

@@ -1,4 +1,4 @@
-//! Routing tables beside the default one (VRFs): they come and go, and interfaces belong to one each.
+//! Routing tables beside the default one (VRFs): how they are added and removed, and which interfaces belong to them.
 
 use super::bulk::Batch;
 use super::control::Ip;
@@ -15,10 +15,10 @@ use std::sync::Arc;
 use tables::{Fib4, Fib6, fib4};
 use wire::{Family, Prefix};
 
-/// Most tables, the default one included.
+/// The most tables, the default one included.
 pub const MAX_TABLES: usize = 4096;
 
-/// Why a table cannot come, go or be used.
+/// Why a table cannot be added, removed or used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
     #[error("there is no table {id} ('show {0} table' lists them): '{0} table add {id}' makes it", word(*family))]
@@ -59,7 +59,7 @@ pub enum TableError {
     IntoItself(u32),
 }
 
-/// What commands call a family.
+/// The word for a family in commands.
 pub(crate) fn word(family: Family) -> &'static str {
     match family {
         Family::Ip4 => "ip",
@@ -67,7 +67,7 @@ pub(crate) fn word(family: Family) -> &'static str {
     }
 }
 
-/// A table of a few routes, until it has many.
+/// A table for a few routes; it grows when there are many.
 fn new_fib(family: Family, domain: &Arc<Domain>) -> Result<Fib, TableError> {
     let options = fib4::Options { begins_with_slots: false, ..fib4::Options::default() };
     let fib = match family {
@@ -78,7 +78,7 @@ fn new_fib(family: Family, domain: &Arc<Domain>) -> Result<Fib, TableError> {
 }
 
 impl Router {
-    /// The table of an identifier.
+    /// The table with an identifier.
     ///
     /// # Errors
     /// When there is none.
@@ -86,17 +86,17 @@ impl Router {
         self.ip.find_table(family, id).ok_or(TableError::NotThere { family, id }.into())
     }
 
-    /// Makes an empty table.
+    /// Adds an empty table.
     ///
     /// # Errors
-    /// When there is one of that identifier, or there are too many.
+    /// When the identifier is in use, or there are too many tables.
     pub fn add_table(&mut self, family: Family, id: u32) -> Result<TableIndex, Error> {
         if self.ip.find_table(family, id).is_some() {
             return Err(if id == 0 { TableError::Default } else { TableError::There { family, id } }.into());
         }
         let Ip { leaving, tables, .. } = &mut self.ip;
         leaving.settled().for_each(drop);
-        // The other family's table of the same identifier has the same place.
+        // The tables of both families with one identifier have the same index.
         let free = || tables.free(MAX_TABLES).find(|index| !leaving.holds(index));
         let index = tables.find(id).or_else(free).ok_or(TableError::TooMany)?;
         let fib = new_fib(family, self.graph.domain())?;
@@ -105,11 +105,11 @@ impl Router {
         Ok(index)
     }
 
-    /// Takes a table away, with its routes.
+    /// Removes a table with its routes.
     ///
     /// # Errors
-    /// When there is none, or an interface or another table's route has it; then nothing has changed. When there is
-    /// no room to take a route out, the table stays with those that are left.
+    /// When there is no such table, or an interface or a route of another table uses it; then nothing has changed. When
+    /// there is no room to remove a route, the table stays with its remaining routes.
     pub fn remove_table(&mut self, family: Family, id: u32) -> Result<(), Error> {
         let index = self.find_table(family, id)?;
         if index == TableIndex::DEFAULT {
@@ -136,7 +136,7 @@ impl Router {
                 return Err(TableError::InUse { id, prefix: *prefix, of: self.ip.id_of(key.table) }.into());
             }
         }
-        // Without interfaces none are of those that follow from them.
+        // Without interfaces there are no routes that follow from interfaces.
         for (source, batch) in Source::ALL.into_iter().zip(self.all_to_go(family, index)) {
             if batch.is_empty() {
                 continue;
@@ -154,7 +154,7 @@ impl Router {
         Ok(())
     }
 
-    /// Batches that take all routes of a table away, one for each source.
+    /// Batches that remove all routes of a table, one for each source.
     fn all_to_go(&mut self, family: Family, index: TableIndex) -> [Batch; Source::ALL.len()] {
         let mut batches = Source::ALL.map(|_| Batch::new(family, index));
         let mut behind = None;
@@ -173,8 +173,8 @@ impl Router {
         }
     }
 
-    /// Lets operators and programs bring a table to so many prefixes at most, or to any number. Those that are there
-    /// stay.
+    /// Limits the number of prefixes to which operators and programs may bring a table, or removes the limit. Existing
+    /// prefixes stay.
     pub fn limit_table(&mut self, family: Family, table: TableIndex, limit: Option<usize>) {
         self.ip.tables.get_mut(family, table).limit = limit;
     }
@@ -184,7 +184,7 @@ impl Router {
         self.interfaces.get(index).map_or(TableIndex::DEFAULT, |interface| interface.table(family))
     }
 
-    /// Has an interface belong to a table: its addresses, and the packets that it receives.
+    /// Moves an interface into a table: its addresses, and the packets that it receives.
     ///
     /// # Errors
     /// When there is no such interface, or it has addresses; then nothing has changed.
@@ -213,7 +213,7 @@ impl Router {
             self.check_borrows_nothing(interface)?;
             self.check_lends_nothing(index)?;
         }
-        // What follows from neighbours, and who is answered for, lies in the table of their interface.
+        // Routes of neighbours and of hosts that the router answers for belong to the table of their interface.
         let follow: Vec<_> = self
             .routes_by(index)
             .into_iter()
@@ -248,31 +248,31 @@ pub(super) fn table(router: &Router, family: Family, args: &Args) -> Result<Tabl
     Ok(args.optional("table")?.map_or(Ok(TableIndex::DEFAULT), |id| router.find_table(family, id))?)
 }
 
-/// The command that takes a table away: what other statements name it by.
+/// The command that removes a table, to which other statements refer.
 pub(crate) fn removal(family: Family, id: u32) -> String {
     format!("{} table del {id}", word(family))
 }
 
-/// What puts an interface back into the default table.
+/// The command that moves an interface back into the default table.
 pub(crate) fn table_reset(family: Family, name: &str) -> String {
     format!("set interface {} table {name} 0", word(family))
 }
 
-/// How many routes tables may have. Said when all routes are there, of which none is to be refused.
+/// The limits of tables. These statements come after all routes, because they must not refuse any.
 pub(crate) fn limits(router: &Router, into: &mut Vec<Statement>) {
     let tables = Family::ALL.into_iter().flat_map(|family| router.ip.table_ids(family).map(move |at| (family, at)));
     for (family, (index, id)) in tables {
         let Some(limit) = router.ip.limit(family, index) else { continue };
         let named = if index == TableIndex::DEFAULT { String::new() } else { format!(" table {id}") };
         let command = format!("set {} table max-routes", word(family));
-        // One that changes goes first, so that it does not refuse what the next allows.
+        // A changed limit is removed first, so that it does not refuse what the new one allows.
         let mut statement = Statement::new(format!("{command} {limit}{named}"), format!("{command} unlimited{named}"));
         statement.needs.extend((index != TableIndex::DEFAULT).then(|| removal(family, id)));
         into.push(statement);
     }
 }
 
-/// The tables. They come before what is in them.
+/// The tables. They come before their contents.
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     let tables = Family::ALL.into_iter().flat_map(|family| router.ip.table_ids(family).map(move |at| (family, at)));
     for (family, (index, id)) in tables {

@@ -1,13 +1,13 @@
-//! `ip4-input`: acts on what the header pass found; touches no packet that is plain.
+//! `ip4-input`: acts on the findings of the header pass, and does not touch ordinary packets.
 //!
-//! Reads: check bits in `flags`, `target`. Writes: for packets that came without a link header or with options, the
-//! same facts that `ethernet-input` writes for the others. Next: `ip4-options` with packets that have some;
-//! `ip4-lookup`, by way of `ip4-rx-urpf` on interfaces that ask for it; `ip4-local` with what every station on the
-//! link receives and no router forwards: the limited broadcast, and broadcast frames to all hosts of a network of the
-//! link; or a drop by name (RFC 1812 5.2.2, 5.2.3, 5.3).
+//! Reads: check bits in `flags`, `target`. Writes: for packets without a link header or with options, the same fields
+//! that `ethernet-input` writes for other packets. Next: `ip4-options` with packets that have options; `ip4-lookup`,
+//! through `ip4-rx-urpf` on interfaces with `set urpf`; `ip4-local` with packets that every station on the link
+//! receives and no router forwards: the limited broadcast, and broadcast frames to all hosts of a network of the link;
+//! or a drop by name (RFC 1812 5.2.2, 5.2.3, 5.3).
 //!
-//! `ip4-input-no-checksum` does the same for packets whose device has verified the checksum of
-//! the header: it does not look at it.
+//! `ip4-input-no-checksum` does the same for packets whose device has verified the header checksum, and does not check
+//! it again.
 
 use super::onward;
 use crate::headers::visible;
@@ -72,7 +72,7 @@ graph::edges! {
     }
 }
 
-/// Who looks at the checksum of the header.
+/// What verifies the header checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checksum {
     /// This node: `ip4-input`.
@@ -91,7 +91,7 @@ pub fn spec(checksum: Checksum) -> NodeSpec {
 
 pub struct Ip4Input {
     view: SharedViews,
-    /// IPv4 packets, by receiving interface.
+    /// Counts IPv4 packets, by receiving interface.
     ip4: Arc<CounterTable>,
     checksum: Checksum,
 }
@@ -105,7 +105,7 @@ impl Ip4Input {
         self.ip4.add(cx.thread, rx.0 as usize, 0, packets as u64);
     }
 
-    /// Faults of the header that count for this node.
+    /// The header faults that this node checks.
     fn faults(&self) -> u32 {
         match self.checksum {
             Checksum::Verified => FAULTS,
@@ -114,9 +114,9 @@ impl Ip4Input {
     }
 }
 
-/// Headers that the header pass did not see to the end.
+/// Faulty headers, which the header pass did not read to the end.
 const FAULTS: u32 = check::SHORT | check::VERSION | check::HEADER_LENGTH | check::TOTAL_LENGTH | check::CHECKSUM;
-/// Sound headers that are looked at one by one all the same.
+/// Valid headers that are nevertheless checked one by one.
 const REMARKABLE: u32 =
     check::FRAGMENT | check::MARTIAN_SOURCE | check::SPECIAL_DESTINATION | check::CHAINED | check::GROUP;
 
@@ -157,7 +157,7 @@ impl Map for Ip4Input {
     }
 }
 
-/// Where sound packets of an interface go.
+/// Where valid packets of an interface go.
 fn way_on(view: Option<&InterfaceView>) -> Edge {
     match view {
         Some(view) if !view.ip4_enabled => Edge::NotEnabled,
@@ -168,7 +168,7 @@ fn way_on(view: Option<&InterfaceView>) -> Edge {
 }
 
 impl Ip4Input {
-    /// A packet about which something is not plain.
+    /// Decides about a packet that is not ordinary.
     fn remarkable(&self, cx: &Context<'_>, view: Option<&InterfaceView>, row: &mut Row) -> Edge {
         let mut has_options = false;
         // The header pass does not know how much of a chain its first buffer holds.
@@ -188,11 +188,11 @@ impl Ip4Input {
         }
         let to = addresses(cx, row);
         if has_options && matches!(to, Edge::Lookup | Edge::Local) {
-            // Theirs is the address that is looked at behind the options.
+            // `ip4-options` and the lookup after it need the destination address.
             row.target = ipv4::Header::new_unchecked(visible(cx, row)).dst().into();
         }
-        // RFC 1812 5.2.3: to all hosts of the network that it came from. Whether directed broadcasts from elsewhere
-        // are sent on to that network does not matter.
+        // RFC 1812 5.2.3: to all hosts of the network that the packet came from. This does not depend on whether the
+        // router forwards directed broadcasts to that network.
         let is_to_all = |view: &InterfaceView| view.is_broadcast(row.target.into());
         if to == Edge::Lookup && row.flags & check::GROUP != 0 && view.is_some_and(is_to_all) {
             row.target = Ipv4Addr::BROADCAST.into();
@@ -201,14 +201,14 @@ impl Ip4Input {
     }
 }
 
-/// Looks at one header in full: faults are told apart, the check bits written anew. Says whether
-/// there are options.
+/// Checks one header completely: distinguishes the faults and rewrites the check bits. Returns whether there are
+/// options.
 fn examine(cx: &Context<'_>, row: &mut Row, checksum: Checksum) -> Result<bool, Edge> {
     let whole = row.l3_length();
     let bytes = visible(cx, row);
     match ipv4::Header::new_checked(bytes) {
         Ok(_) => {}
-        // A chained packet's bytes are not all here.
+        // The bytes of a chained packet are not all in this buffer.
         Err(ParseError::TotalLengthBeyondData { total_len, .. }) if total_len as usize <= whole => {}
         Err(ParseError::Truncated { .. }) => return Err(Edge::TooShort),
         Err(ParseError::Version(_)) => return Err(Edge::BadVersion),
@@ -236,15 +236,15 @@ fn examine(cx: &Context<'_>, row: &mut Row, checksum: Checksum) -> Result<bool, 
     Ok(header.header_len() > ipv4::HEADER_LEN)
 }
 
-/// What the header pass calls no host's address.
+/// The addresses that the header pass does not accept as a host's.
 fn is_no_host(address: Ipv4Addr) -> bool {
     let first = address.octets()[0];
     first == 0 || first == 127 || first >= 224
 }
 
-/// Why a fragment makes no sense, if it does not.
+/// Why a fragment is invalid, if it is.
 pub(crate) fn bad_fragment(cx: &Context<'_>, row: &Row) -> Option<Edge> {
-    /// Of a TCP header, up to its flags and window (RFC 3128's Tmin).
+    /// Bytes of a TCP header up to its flags and window (RFC 3128's Tmin).
     const LEAST_OF_TCP: usize = 16;
     let header = ipv4::Header::new_unchecked(visible(cx, row));
     let data = (header.total_len() as usize).saturating_sub(header.header_len());
@@ -265,12 +265,12 @@ pub(crate) fn bad_fragment(cx: &Context<'_>, row: &Row) -> Option<Edge> {
     }
 }
 
-/// RFC 1812 5.3.7: addresses that no host has are on no packet that is forwarded.
+/// RFC 1812 5.3.7: packets with addresses that no host can have are not forwarded.
 fn addresses(cx: &Context<'_>, row: &mut Row) -> Edge {
     let destination = if row.flags & check::SPECIAL_DESTINATION == 0 { None } else { Some(Ipv4Addr::from(row.target)) };
     let is_broadcast = destination.is_some_and(|address| address.is_broadcast());
     if row.flags & check::MARTIAN_SOURCE != 0 {
-        // Who has no address yet asks everybody for one (RFC 2131 4.1).
+        // A host without an address broadcasts to request one (RFC 2131 4.1).
         let is_nobody = ipv4::Header::new_unchecked(visible(cx, row)).src().is_unspecified();
         if !(is_nobody && is_broadcast) {
             return Edge::SourceMartian;
@@ -280,9 +280,9 @@ fn addresses(cx: &Context<'_>, row: &mut Row) -> Edge {
         None => Edge::Lookup,
         Some(address) if address.is_multicast() => Edge::Multicast,
         Some(_) if is_broadcast => {
-            // However it came, it was for all: nobody is answered about it (RFC 1812 4.3.2.7).
+            // The packet was for all hosts, whatever its frame: no error about it may be sent (RFC 1812 4.3.2.7).
             row.flags |= check::GROUP;
-            // Where who has no address may be is not asked.
+            // A sender without an address cannot be checked against the routes, so its packet skips that check.
             if row.flags & check::MARTIAN_SOURCE == 0 {
                 return Edge::Lookup;
             }

@@ -1,13 +1,13 @@
 //! `ip4-local`: packets to an address of this router.
 //!
-//! What this router itself sends to one of its addresses comes here too: a ping of our own
-//! address is answered as anybody's.
+//! Packets that this router sends to its own addresses come here too. So a ping of our own address is answered like any
+//! other.
 //!
-//! Nobody else may send from an address of ours, nor from one to which there is no way back.
+//! Packets from another host are dropped when their source is one of our addresses, or has no route back.
 //!
 //! Reads: protocol and fragment bits. Writes: for UDP, the length of the IPv4 header into the scratch word. Next:
-//! fragments to reassembly, from where their datagram comes back; the rest by protocol; what no node here takes goes
-//! to `ip4-punt` with the reason in the scratch word.
+//! fragments to reassembly, from where the whole datagram returns here; other packets by protocol; packets that no node
+//! here takes to `ip4-punt`, with the reason in the scratch word.
 
 use crate::ip::source::{Fault, Sources};
 use crate::punt::Unclaimed;
@@ -56,7 +56,7 @@ impl Map for Ip4Local {
             let to = if *fault == Some(Fault::Ours) {
                 Edge::Spoofed
             } else if *fault == Some(Fault::Unreachable) && !to_all {
-                // Who asks everybody may have no address yet (RFC 2131 4.1).
+                // The sender of a broadcast may have no address yet (RFC 2131 4.1).
                 Edge::SourceMiss
             } else if row.flags & check::FRAGMENT != 0 {
                 Edge::Fragment

@@ -1,8 +1,8 @@
 //! IPv4: input checks, the routing table, forwarding, local delivery.
 //!
 //! The packet's way: `ip4-input` (-> `ip4-options`) (-> `ip4-rx-urpf`) -> `ip4-lookup` (-> `ip4-load-balance`,
-//! `lookup-ip4-dst`) -> `ip4-rewrite` -> the interface's output; or to `ip4-local`, `ip4-glean`, `ip4-punt`. What is
-//! too long for its next hop goes round by `ip4-frag`.
+//! `lookup-ip4-dst`) -> `ip4-rewrite` -> the interface's output; or to `ip4-local`, `ip4-glean`, `ip4-punt`. Packets
+//! that are too long for their next hop pass through `ip4-frag`.
 
 pub(crate) mod input;
 mod local;
@@ -44,12 +44,12 @@ pub(crate) const CAPABILITY: Capability = Capability {
     ],
 };
 
-/// It works on packets of interfaces that take part in IPv4.
+/// The feature works on packets of interfaces on which IPv4 is enabled.
 fn when_enabled(interface: &Interface) -> Option<String> {
     (interface.is_up() && interface.is_ip4_enabled()).then(String::new)
 }
 
-/// It looks at the sources of packets of interfaces for which that was asked.
+/// The feature checks the sources of packets of interfaces with `set urpf`.
 fn checked(interface: &Interface) -> Option<String> {
     interface
         .ip4
@@ -58,21 +58,21 @@ fn checked(interface: &Interface) -> Option<String> {
         .map(|check| check.to_string())
 }
 
-/// Nodes that others connect to.
+/// Nodes to which other capabilities connect edges.
 pub(crate) struct Nodes {
     pub rewrite: NodeIndex,
 }
 
 /// The edge of `ip4-rewrite` to the node that resolves neighbours.
 pub(crate) const ARP_EDGE: u16 = rewrite::Edge::Arp as u16;
-/// The same of next hops of the other family, of labelled packets.
+/// The same for next hops of the other family, which labelled packets may have.
 pub(crate) const DISCOVER_EDGE: u16 = rewrite::Edge::Discover as u16;
-/// That to the node that tells control of packets to a neighbour in doubt.
+/// The edge to the node that reports packets to stale neighbours to the control thread.
 pub(crate) const STALE_EDGE: u16 = rewrite::Edge::Stale as u16;
-/// That to the node that has labels say what packets say.
+/// The edge to the node that copies the time to live and the traffic class into pushed labels.
 pub(crate) const IMPOSE_EDGE: u16 = rewrite::Edge::Impose as u16;
 
-/// What control and the capability's nodes share.
+/// What the control thread and the capability's nodes share.
 #[derive(Clone, Copy)]
 pub(crate) struct Shared<'a> {
     pub view: &'a SharedViews,
@@ -83,8 +83,9 @@ pub(crate) struct Shared<'a> {
     pub policy: &'a SharedPolicy,
 }
 
-/// Where a packet goes whose source and options are in order: what is for all hosts here is for this
-/// router, whatever the routes say; else `way`. `ip4-input` writes the limited broadcast for all such addresses.
+/// Where a packet with a valid source and valid options goes: broadcasts on this link to this router, whatever the
+/// routes say; other packets to `way`. `ip4-input` replaces all broadcast addresses of the link by the limited
+/// broadcast.
 #[inline]
 pub(crate) fn onward<E: PartialEq>(vector: &mut Vector, i: usize, local: E, way: E) -> E {
     let target = &mut vector.columns().target[i];

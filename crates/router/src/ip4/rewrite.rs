@@ -2,9 +2,10 @@
 //!
 //! Reads: `target` (an adjacency), `l3`, `length`, check bits. Writes: the link header and the TTL into the packet;
 //! `l2` and `length`; for `ip4-frag`, the MTU in the scratch word. Next: the adjacency's interface output; `ip4-arp`
-//! when the next hop is not known (`ip6-discover-neighbor` when it has an IPv6 address, which those of labelled
-//! packets may); `ip4-frag` when the packet is too long; `ip4-icmp-error` when it must not be cut, or when the TTL is
-//! used up; `ip4-redirect` when the packet leaves by the interface that it came by, and its sender may get a redirect.
+//! when the next hop is not known (`ip6-discover-neighbor` when the next hop has an IPv6 address, as labelled packets
+//! may have); `ip4-frag` when the packet is too long; `ip4-icmp-error` when a long packet must not be fragmented, or
+//! the TTL has expired; `ip4-redirect` when the packet leaves by the interface that it came by, and its sender may get
+//! a redirect.
 
 use super::options;
 use crate::icmp::{Policy, Report, SharedPolicy};
@@ -18,7 +19,7 @@ use wire::batch::{Hop4, check};
 use wire::ipv4;
 
 graph::edges! {
-    /// Edges to the interfaces' outputs follow these.
+    /// The edges to the interfaces' outputs follow these.
     pub enum Edge {
         Arp => next "ip4-arp",
         IcmpError => next "ip4-icmp-error",
@@ -72,9 +73,9 @@ impl Ip4Rewrite {
     }
 }
 
-/// Packets with any of these are looked at one by one.
+/// Packets with any of these are handled one by one.
 const SPECIAL: u32 = check::TTL | check::GROUP | flag::SEGMENTED | flag::OPTIONS | NOT_FORWARDED;
-/// Ours, or on its way to the host: it does not lose a hop.
+/// Packets from this router or on their way to the host: they do not lose a hop.
 const NOT_FORWARDED: u32 = flag::ORIGINATED | flag::PUNTED;
 
 impl Map for Ip4Rewrite {
@@ -93,7 +94,7 @@ impl Map for Ip4Rewrite {
 }
 
 impl Ip4Rewrite {
-    /// Packets from the given one on, each with all that can be special about it.
+    /// Handles the packets from the given one on, with all special cases.
     fn each(&self, cx: &mut Context<'_>, vector: &mut Vector, from: usize, policy: &Policy) {
         let objects = self.objects.load(cx.round);
         let view = self.view.load(cx.round);
@@ -113,7 +114,7 @@ impl Ip4Rewrite {
     }
 }
 
-/// One packet, with all that can be special about it.
+/// Handles one packet, with all special cases.
 fn one(
     cx: &mut Context<'_>,
     vector: &mut Vector,
@@ -125,15 +126,15 @@ fn one(
     let mut row = vector.row(i);
     let forwarded = row.flags & NOT_FORWARDED == 0;
     if forwarded && row.flags & check::GROUP != 0 {
-        // RFC 1812 5.3.4: what came as a link-layer broadcast or multicast.
+        // RFC 1812 5.3.4: packets that arrived as link-layer broadcasts or multicasts.
         return Edge::Group.into();
     }
     if !forwarded && names_loopback(cx, &row) {
         return Edge::Loopback.into();
     }
     if forwarded && row.flags & check::TTL != 0 {
-        // RFC 1812 5.3.1: not forwarded, and the sender is told. Nobody may send with 0, so that
-        // there is a fault before us; 1 is what traceroute and loops bring.
+        // RFC 1812 5.3.1: the packet is not forwarded, and its sender gets a report. A TTL of 0 shows a fault in the
+        // previous router, because it must not send such packets. A TTL of 1 comes from traceroute and loops.
         if ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]).ttl() == 0 {
             cx.count(TTL_ZERO, 1);
         }
@@ -148,10 +149,10 @@ fn one(
         return Edge::IcmpError.into();
     }
     if !object.is_complete() {
-        // Whole, if it is long: its fragments would take up the place of others that wait.
+        // A long packet waits in one piece: its fragments would take the places of other pending packets.
         return object.edge();
     }
-    // Who went there by himself would bring no labels.
+    // A sender that used the next hop directly could not push the labels.
     let is_plain = object.labels() == 0 && object.interface() == row.rx_interface.0;
     let turns_back = is_plain && policy.redirects.on(row.rx_interface);
     if forwarded && turns_back && row.flags & flag::REDIRECTED == 0 {
@@ -166,9 +167,9 @@ fn one(
     let bytes = cx.buffers.bytes_mut(row.packet);
     let Some(begin) = l3.checked_sub(rewrite.len()) else { return Edge::NoRoom.into() };
     bytes[begin..l3].copy_from_slice(rewrite);
-    // The host gets packets as they came, and records for itself.
+    // A punted packet reaches the host unchanged: the host records its own address in the options.
     if row.flags & (flag::OPTIONS | flag::PUNTED) == flag::OPTIONS {
-        // Once: a packet that another interface copies (SPAN) or a tunnel takes is no further hop.
+        // Only once: a copy for another interface (SPAN) or a packet in a tunnel takes no further hop.
         row.flags &= !flag::OPTIONS;
         options::record(&mut bytes[l3..], view, InterfaceIndex(object.interface()));
     }
@@ -182,21 +183,21 @@ fn one(
     object.edge()
 }
 
-/// Whether the packet is from or to an address that no network has (RFC 1122 3.2.1.3 (g)). What
-/// others send is stopped by `ip4-input`.
+/// Whether the packet is from or to a loopback address, which must not appear on a network (RFC 1122 3.2.1.3 (g)).
+/// `ip4-input` drops such packets from other hosts.
 fn names_loopback(cx: &Context<'_>, row: &Row) -> bool {
     let header = ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]);
     header.src().is_loopback() || header.dst().is_loopback()
 }
 
-/// Whether the sender of a long packet forbids to cut it. What is long by its frame's padding
-/// only need not be cut: it is put into a frame of its own length.
+/// Whether the sender of a long packet forbids fragmentation. A packet that is only long because of its frame's padding
+/// need not be fragmented: its new frame has no padding.
 fn must_not_be_cut(cx: &Context<'_>, row: &Row, mtu: u16) -> bool {
     let header = ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]);
     header.dont_fragment() && (row.flags & flag::SEGMENTED != 0 || header.total_len() > mtu)
 }
 
-/// Bytes of the longest network-layer packet that this one puts on the wire.
+/// Bytes of the longest network-layer packet that this one becomes on the wire.
 fn wire_length(cx: &Context<'_>, row: &Row) -> usize {
     if row.flags & flag::SEGMENTED == 0 {
         return row.l3_length();

@@ -1,9 +1,9 @@
-//! `ip6-input`: acts on what the header pass found; touches no packet that is plain.
+//! `ip6-input`: acts on the findings of the header pass, and does not touch ordinary packets.
 //!
-//! Reads: check bits in `flags`. Writes: for packets that the header pass did not see, the same facts; `target` of
-//! what is for this router by its scope. Next: `ip6-lookup`; `ip6-local` with what is addressed to this interface on
-//! its link, to a group of which it is a member, or asks for a host that it answers for; `ip6-rx-urpf` before either
-//! on interfaces that ask for it; or a drop by name (RFC 8200, RFC 4291).
+//! Reads: check bits in `flags`. Writes: for packets that the header pass did not read, the same check bits; `target`
+//! of packets that are for this router by their scope. Next: `ip6-lookup`; `ip6-local` with packets to an address of
+//! this interface on its link, to a group of which the interface is a member, or that ask for a host that the interface
+//! answers for; `ip6-rx-urpf` before either on interfaces with `set urpf`; or a drop by name (RFC 8200, RFC 4291).
 
 use super::local::speaks_of_neighbours;
 use crate::headers::visible;
@@ -75,7 +75,7 @@ pub fn spec() -> NodeSpec {
 
 pub struct Ip6Input {
     view: SharedViews,
-    /// IPv6 packets, by receiving interface.
+    /// Counts IPv6 packets, by receiving interface.
     ip6: Arc<CounterTable>,
 }
 
@@ -89,7 +89,7 @@ impl Ip6Input {
     }
 }
 
-/// Headers that the header pass did not see to the end, or sound ones that are looked at one by one all the same.
+/// Headers that the header pass did not read to the end, and valid ones that are nevertheless checked one by one.
 const REMARKABLE: u32 = check::SHORT
     | check::VERSION
     | check::TOTAL_LENGTH
@@ -144,14 +144,14 @@ impl Map for Ip6Input {
     }
 }
 
-/// Where sound packets of an interface go.
+/// Where valid packets of an interface go.
 #[inline]
 fn way_on(view: &Ip6View) -> Edge {
     if view.source_check.is_some() { Edge::Urpf } else { Edge::Lookup }
 }
 
-/// Whether a packet is a solicitation for a host that the interface answers for by proxy. A neighbour that has that
-/// host in its cache asks the host's own address, not a group, whether it is still there (RFC 4861 7.2.8).
+/// Whether a packet is a solicitation for a host that the interface answers for by proxy. A neighbour that has the host
+/// in its cache sends the solicitation to the host's own address and not to a group (RFC 4861 7.2.8).
 fn asks_for_proxied(cx: &Context<'_>, row: &Row, view: &Ip6View) -> bool {
     let bytes = visible(cx, row);
     let header = ipv6::Header::new_unchecked(bytes);
@@ -161,7 +161,7 @@ fn asks_for_proxied(cx: &Context<'_>, row: &Row, view: &Ip6View) -> bool {
         && view.stands_in_for(header.dst())
 }
 
-/// A packet about which something is not plain.
+/// Decides about a packet that is not ordinary.
 fn remarkable(cx: &Context<'_>, row: &mut Row, view: &Ip6View) -> Result<Edge, Edge> {
     const UNSOUND: u32 = check::SHORT | check::VERSION | check::TOTAL_LENGTH;
     // The header pass does not know how much of a chain its first buffer holds.
@@ -179,7 +179,7 @@ fn remarkable(cx: &Context<'_>, row: &mut Row, view: &Ip6View) -> Result<Edge, E
     if row.flags & check::MARTIAN_SOURCE != 0 {
         judge_source(source, destination)?;
         if !is_of_its_link(source) {
-            // One of those of ::/32 with which there is nothing wrong.
+            // A valid source in ::/32.
             row.flags &= !check::MARTIAN_SOURCE;
         }
     }
@@ -193,26 +193,26 @@ fn remarkable(cx: &Context<'_>, row: &mut Row, view: &Ip6View) -> Result<Edge, E
     Ok(if view.source_check.is_some() && is_checked(cx, row, source, to) { Edge::Urpf } else { to })
 }
 
-/// Whether a source can be checked against routes. A link-local source lies on the link that it came from, and a
-/// station without an address has no route (RFC 4862 5.4, RFC 3810 5.2.13). Messages of Neighbor Discovery are checked
-/// by the node that reads them: stations find each other by them, whatever the routes are.
+/// Whether a source can be checked against routes. A link-local source lies on the link that its packet came from, and
+/// a station without an address has no route (RFC 4862 5.4, RFC 3810 5.2.13). The node that reads messages of Neighbor
+/// Discovery checks them itself, because stations must find each other whatever the routes are.
 fn is_checked(cx: &Context<'_>, row: &Row, source: Ipv6Addr, to: Edge) -> bool {
     let is_discovery = to == Edge::Local && speaks_of_neighbours(cx, row);
     !is_of_its_link(source) && !is_discovery
 }
 
-/// Whether a source means somebody on its link only.
+/// Whether a source is valid on its link only.
 fn is_of_its_link(source: Ipv6Addr) -> bool {
     source.is_unspecified() || source.is_unicast_link_local()
 }
 
-/// Looks at one header in full: faults are told apart, the check bits written anew.
+/// Checks one header completely: distinguishes the faults and rewrites the check bits.
 fn examine(cx: &Context<'_>, row: &mut Row) -> Result<(), Edge> {
     let whole = row.l3_length();
     let bytes = visible(cx, row);
     match ipv6::Header::new_checked(bytes) {
         Ok(_) => {}
-        // A chained packet's bytes are not all here.
+        // The bytes of a chained packet are not all in this buffer.
         Err(ParseError::PayloadBeyondData { payload_len, .. }) if HEADER_LEN + payload_len as usize <= whole => {}
         Err(ParseError::Truncated { .. }) => return Err(Edge::TooShort),
         Err(ParseError::Version(_)) => return Err(Edge::BadVersion),
@@ -232,27 +232,27 @@ fn examine(cx: &Context<'_>, row: &mut Row) -> Result<(), Edge> {
     Ok(())
 }
 
-/// What the header pass calls special.
+/// The addresses that the header pass calls special.
 fn is_special(address: Ipv6Addr) -> bool {
     let [first, second, ..] = address.segments();
     first >> 8 == 0xff || first & 0xffc0 == 0xfe80 || (first, second) == (0, 0)
 }
 
-/// Whether an address embeds one of IPv4, mapped or compatible (RFC 4291 2.5.5).
+/// Whether an address embeds an IPv4 address, mapped or compatible (RFC 4291 2.5.5).
 fn embeds_ip4(address: Ipv6Addr) -> bool {
     let upper = u128::from(address) >> 32;
     upper == 0 || upper == 0xffff
 }
 
-/// A source in ff00::/8, fe80::/10 or ::/32. Link-local ones are in order here: that they go no further is seen to
-/// where packets are forwarded.
+/// Checks a source in ff00::/8, fe80::/10 or ::/32. Link-local sources are valid here: `ip6-rewrite` keeps their
+/// packets on the link.
 fn judge_source(source: Ipv6Addr, destination: Ipv6Addr) -> Result<(), Edge> {
     if source.is_multicast() {
         Err(Edge::SourceMulticast)
     } else if source.is_loopback() {
         Err(Edge::SourceLoopback)
     } else if source.is_unspecified() {
-        // Who asks for an address, or who has it, asks its link only (RFC 4862, RFC 4861).
+        // A host that asks for an address or for its owner uses this source on its link only (RFC 4862, RFC 4861).
         let stays_on_link = destination.is_unicast_link_local() || is_of_link(destination);
         if stays_on_link { Ok(()) } else { Err(Edge::SourceUnspecified) }
     } else if embeds_ip4(source) {
@@ -262,12 +262,12 @@ fn judge_source(source: Ipv6Addr, destination: Ipv6Addr) -> Result<(), Edge> {
     }
 }
 
-/// Whether an address is a group's on one link.
+/// Whether an address is a group within one link.
 fn is_of_link(address: Ipv6Addr) -> bool {
     address.is_multicast() && ipv6::scope(address) <= ipv6::Scope::Link
 }
 
-/// A destination in ff00::/8, fe80::/10 or ::/32: whether it is this interface's, or to be looked up.
+/// Decides about a destination in ff00::/8, fe80::/10 or ::/32: whether it is for this interface, or to be looked up.
 fn judge_destination(destination: Ipv6Addr, view: &Ip6View) -> Result<Edge, Edge> {
     if destination.is_multicast() {
         return match ipv6::scope(destination) {

@@ -1,11 +1,12 @@
 //! `ip6-local`: packets to an address of this router, or to a group of which it is a member.
 //!
-//! Extension headers are walked here, as far as a bound (RFC 8200 section 4): a router looks at no others' packets'
-//! but their first. Nobody else may send from an address of ours, nor from one to which there is no way back.
+//! This node reads the extension headers, up to a limit (RFC 8200 section 4). Of packets that the router forwards, it
+//! reads only the first header. Packets from another host are dropped when their source is one of our addresses, or has
+//! no route back.
 //!
-//! Reads: source and extension headers. Writes: `scratch`, where what they carry begins, counted from the IPv6
-//! header. Next: by what that is; `ip6-punt` when no node here takes it, with the reason in the scratch word;
-//! `ip6-local-full-reassembly` with fragments, from where the whole packet comes back.
+//! Reads: source and extension headers. Writes: `scratch`, the offset of the payload from the IPv6 header. Next: by the
+//! payload's protocol; `ip6-punt` when no node here takes it, with the reason in the scratch word;
+//! `ip6-local-full-reassembly` with fragments, from where the whole packet returns here.
 
 use crate::icmp6::Report;
 use crate::interface::SharedViews;
@@ -52,7 +53,7 @@ graph::edges! {
     }
 }
 
-/// Where an IPv6 header names what follows it.
+/// The offset of the byte of an IPv6 header that names the next header.
 const NEXT_HEADER_AT: usize = 6;
 
 pub fn spec() -> NodeSpec {
@@ -70,8 +71,8 @@ impl Ip6Local {
     }
 }
 
-/// Whether it is a message of Neighbor Discovery, which is judged where it is read: one from an address of ours tells
-/// that another station has it (RFC 4862 5.4.4).
+/// Whether the packet is a message of Neighbor Discovery. The node that reads such a message checks its source: a
+/// message from one of our addresses shows that another station has the address (RFC 4862 5.4.4).
 pub(super) fn speaks_of_neighbours(cx: &Context<'_>, row: &Row) -> bool {
     let packet = cx.buffers.bytes(row.packet).get(row.l3 as usize..).unwrap_or_default();
     let message = packet.get(HEADER_LEN..).and_then(|payload| payload.first());
@@ -86,7 +87,7 @@ impl Map for Ip6Local {
         let view = self.view.load(cx.round);
         for (i, fault) in faults[..vector.len()].iter().enumerate() {
             let mut row = vector.row(i);
-            // The leaf names the interface whose address it is.
+            // The leaf names the interface that owns the address.
             let owner = view.get(InterfaceIndex(Leaf(row.target).index()));
             let is_tentative = owner.is_some_and(|owner| is_to_unused(cx, &row, &owner.ip6));
             let to = match fault.filter(|_| !speaks_of_neighbours(cx, &row)) {
@@ -101,14 +102,14 @@ impl Map for Ip6Local {
     }
 }
 
-/// Whether a packet is to an address that is not used yet. Most interfaces have none.
+/// Whether a packet is to an address that is not in use yet. Most interfaces have no such address.
 fn is_to_unused(cx: &Context<'_>, row: &Row, view: &Ip6View) -> bool {
     let header = || cx.buffers.bytes(row.packet).get(row.l3 as usize..).filter(|bytes| bytes.len() >= HEADER_LEN);
     let destination = || header().map(|bytes| ipv6::Header::new_unchecked(bytes).dst());
     view.unused().next().is_some() && destination().is_some_and(|destination| view.standing(destination).is_some())
 }
 
-/// Where a packet goes by what it carries behind its extension headers.
+/// Where a packet goes, by the protocol behind its extension headers.
 fn deliver(cx: &Context<'_>, row: &mut Row) -> Edge {
     let bytes = cx.buffers.bytes(row.packet);
     let begin = row.l3 as usize;
@@ -130,7 +131,7 @@ fn deliver(cx: &Context<'_>, row: &mut Row) -> Edge {
             return problem(parameter_problem::NEXT_HEADER, HEADER_LEN + named_at);
         }
     };
-    // What stands behind a fragment header is judged when the packet is whole.
+    // Headers behind a fragment header are checked once the packet is whole.
     let own_end = chain.own_end();
     if let Some((at, _)) = chain.routing.filter(|(at, _)| *at < own_end) {
         // RFC 8200 4.4, RFC 5095, RFC 8754 4.3: this router is no segment endpoint.
@@ -157,22 +158,22 @@ fn deliver(cx: &Context<'_>, row: &mut Row) -> Edge {
             return if chain.protocol == Protocol::UDP { Edge::Udp } else { Edge::Icmp };
         }
         Protocol::TCP => Unclaimed::Segment { at: at as u32 },
-        // RFC 8200 section 4: where the byte is that names it.
+        // RFC 8200 section 4: the offset of the byte that names the protocol.
         _ => Unclaimed::Protocol { named_at: chain.named_at.map_or(NEXT_HEADER_AT, |at| HEADER_LEN + at) as u32 },
     };
     row.scratch = reason.into();
     Edge::Unclaimed
 }
 
-/// What becomes of a packet because of its options.
+/// Why a packet is refused because of its options.
 enum Refusal {
     Silent,
-    /// The code of a parameter problem, and where it is, counted from the end of the IPv6 header.
+    /// The code of a parameter problem, and the offset of the fault from the end of the IPv6 header.
     Told(u8, usize),
 }
 
-/// Bytes of a header that a first fragment is to hold besides the extension headers (RFC 7112 section 3): of ICMPv6
-/// the type, the code and the checksum.
+/// Bytes of the upper-layer header that a first fragment must contain after the extension headers (RFC 7112 section 3).
+/// For ICMPv6 these are the type, the code and the checksum.
 fn upper_header(protocol: Protocol) -> usize {
     match protocol {
         Protocol::TCP => tcp::HEADER_LEN,
@@ -182,7 +183,7 @@ fn upper_header(protocol: Protocol) -> usize {
     }
 }
 
-/// Looks at the options of a packet (RFC 8200 section 4.2), in the extension headers that `bytes` are.
+/// Checks the options of a packet (RFC 8200 section 4.2) in the extension headers in `bytes`.
 fn judge_options(first: Protocol, bytes: &[u8], to_group: bool) -> Result<(), Refusal> {
     let (mut protocol, mut at) = (first, 0);
     while at < bytes.len() {

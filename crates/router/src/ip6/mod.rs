@@ -1,9 +1,9 @@
 //! IPv6 (RFC 8200): input checks, forwarding, local delivery.
 //!
 //! The packet's way: `ip6-input` (-> `ip6-rx-urpf`) -> `ip6-lookup` (-> `ip6-load-balance`, `lookup-ip6-dst`) ->
-//! `ip6-rewrite` -> the interface's output; or to `ip6-local`, `ip6-glean`. Nothing is cut on its way: what is too
-//! long for its next hop is answered (RFC 8200 section 5). Only what this router sends itself goes round by
-//! `ip6-frag` then.
+//! `ip6-rewrite` -> the interface's output; or to `ip6-local`, `ip6-glean`. The router does not fragment packets that
+//! it forwards: if one is too long for its next hop, the sender gets an error (RFC 8200 section 5). Only the router's
+//! own packets pass through `ip6-frag`.
 
 mod addresses;
 pub mod cli;
@@ -55,42 +55,42 @@ pub(crate) const CAPABILITY: Capability = Capability {
     ],
 };
 
-/// It works on packets of interfaces that take part in IPv6.
+/// The feature works on packets of interfaces on which IPv6 is enabled.
 pub(crate) fn when_enabled(interface: &Interface) -> Option<String> {
     (interface.is_up() && interface.ip6.is_enabled()).then(String::new)
 }
 
-/// It looks at the sources of packets of interfaces for which that was asked.
+/// The feature checks the sources of packets of interfaces with `set urpf`.
 fn checked(interface: &Interface) -> Option<String> {
     when_enabled(interface)?;
     interface.ip6.source_check.map(|check| check.to_string())
 }
 
-/// What operators said of IPv6 on an interface, and what follows from it.
+/// The operator's IPv6 settings of an interface, and the state that follows from them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
     /// The table of its addresses, and of the packets that it receives.
     pub table: TableIndex,
     /// How the sources of received packets are checked.
     pub source_check: Option<SourceCheck>,
-    /// Its addresses of more than one link, with their networks.
+    /// The interface's addresses that are valid beyond its link, with their networks.
     pub addresses: Vec<Prefix6>,
-    /// It takes part though it has no such address (`enable ip6 interface`).
+    /// Whether IPv6 is enabled without such an address (`enable ip6 interface`).
     pub is_stated: bool,
-    /// Its address of its link only, when an operator chose it.
+    /// The link-local address, when an operator chose it.
     pub stated_link_local: Option<Ipv6Addr>,
-    /// That address while it takes part.
+    /// The link-local address while IPv6 is enabled.
     pub link_local: Option<Ipv6Addr>,
-    /// Its own addresses that are not used, and why not.
+    /// The interface's own addresses that are not in use, and why not.
     pub(crate) standing: BTreeMap<Ipv6Addr, Standing>,
-    /// Hosts on other links that it answers for, in order.
+    /// Hosts on other links that the interface answers for, in order.
     pub(crate) proxied: Vec<Ipv6Addr>,
-    /// The object of what goes onto its link, while it takes part.
+    /// The object for packets onto the link, while IPv6 is enabled.
     pub(crate) on_link: Option<u32>,
 }
 
 impl Settings {
-    /// Whether the interface takes part in IPv6.
+    /// Whether IPv6 is enabled on the interface.
     pub fn is_enabled(&self) -> bool {
         self.link_local.is_some()
     }
@@ -101,21 +101,21 @@ pub(crate) fn link_local_network(address: Ipv6Addr) -> Prefix6 {
     Prefix6::new(address, 64).expect("64 is a length")
 }
 
-/// Nodes that others connect to.
+/// Nodes to which other capabilities connect edges.
 pub(crate) struct Nodes {
     pub rewrite: NodeIndex,
 }
 
 /// The edge of `ip6-rewrite` to the node that resolves neighbours.
 pub(crate) const DISCOVER_EDGE: u16 = rewrite::Edge::Discover as u16;
-/// That to the node that tells control of packets to a neighbour in doubt.
+/// The edge to the node that reports packets to stale neighbours to the control thread.
 pub(crate) const STALE_EDGE: u16 = rewrite::Edge::Stale as u16;
-/// The same of next hops of the other family, of labelled packets.
+/// The edge for next hops of the other family, which labelled packets may have.
 pub(crate) const ARP_EDGE: u16 = rewrite::Edge::Arp as u16;
-/// That to the node that has labels say what packets say.
+/// The edge to the node that copies the hop limit and the traffic class into pushed labels.
 pub(crate) const IMPOSE_EDGE: u16 = rewrite::Edge::Impose as u16;
 
-/// What control and the capability's nodes share.
+/// What the control thread and the capability's nodes share.
 #[derive(Clone, Copy)]
 pub(crate) struct Shared<'a> {
     pub view: &'a SharedViews,
@@ -167,7 +167,7 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
     Ok(Nodes { rewrite })
 }
 
-/// The link-local address that an interface gives itself: of its Ethernet address (RFC 4291 appendix A).
+/// The link-local address that an interface makes from its Ethernet address (RFC 4291 appendix A).
 pub(crate) fn own_link_local(mac: MacAddress) -> Ipv6Addr {
     wire::nd::link_local(mac)
 }

@@ -1,11 +1,12 @@
 //! `ip6-rewrite`: sends packets to their next hop.
 //!
 //! Reads: `target` (an adjacency), `l3`, `length`, check bits. Writes: the link header and the hop limit into the
-//! packet; `l2` and `length`; for `ip6-frag`, the MTU in the scratch word. Next: the adjacency's interface output, by
-//! `ip6-stale-neighbor` when the next hop was not confirmed lately; `ip6-discover-neighbor` when the next hop is not
-//! known (`ip4-arp` when it has an IPv4 address, which those of labelled packets may); `ip6-frag` when a packet of
-//! this router's own is too long; `ip6-icmp-error` when one of others is, its hops are used up, or its source is of
-//! its link only; `ip6-redirect` when it leaves by the interface that it came by, and its sender may get a redirect.
+//! packet; `l2` and `length`; for `ip6-frag`, the MTU in the scratch word. Next: the adjacency's interface output,
+//! through `ip6-stale-neighbor` when the next hop was not confirmed lately; `ip6-discover-neighbor` when the next hop
+//! is not known (`ip4-arp` when the next hop has an IPv4 address, as labelled packets may have); `ip6-frag` when a
+//! packet of this router is too long; `ip6-icmp-error` when a forwarded packet is too long, its hop limit has expired,
+//! or its source is link-local; `ip6-redirect` when the packet leaves by the interface that it came by, and its sender
+//! may get a redirect.
 
 use crate::icmp::{SharedPolicy, Switches};
 use crate::icmp6::Report;
@@ -19,7 +20,7 @@ use wire::icmpv6::unreachable;
 use wire::ipv6;
 
 graph::edges! {
-    /// Edges to the interfaces' outputs follow these.
+    /// The edges to the interfaces' outputs follow these.
     pub enum Edge {
         Discover => next "ip6-discover-neighbor",
         IcmpError => next "ip6-icmp-error",
@@ -60,12 +61,12 @@ impl Ip6Rewrite {
     }
 }
 
-/// Packets with any of these are looked at one by one.
+/// Packets with any of these are handled one by one.
 const SPECIAL: u32 = check::TTL | check::GROUP | check::MARTIAN_SOURCE | flag::SEGMENTED | NOT_FORWARDED;
-/// Ours, or on its way to the host: it does not lose a hop.
+/// Packets from this router or on their way to the host: they do not lose a hop.
 const NOT_FORWARDED: u32 = flag::ORIGINATED | flag::PUNTED;
 
-/// Put together here, for the host.
+/// Packets that were reassembled here, and go to the host.
 const FROM_FRAGMENTS: u32 = flag::REASSEMBLED | flag::PUNTED;
 
 impl Map for Ip6Rewrite {
@@ -91,7 +92,7 @@ impl Map for Ip6Rewrite {
     }
 }
 
-/// One packet, with all that can be special about it.
+/// Handles one packet, with all special cases.
 fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_>, redirects: &Switches) -> EdgeIndex {
     let mut row = vector.row(i);
     let forwarded = row.flags & NOT_FORWARDED == 0;
@@ -99,7 +100,7 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
         return Edge::Group.into();
     }
     if forwarded && row.flags & check::MARTIAN_SOURCE != 0 {
-        // RFC 4291 2.5.6, RFC 4443 3.1: of its link only.
+        // RFC 4291 2.5.6, RFC 4443 3.1: a link-local source must not leave its link.
         vector.set_scratch(i, Report::unreachable(unreachable::BEYOND_SCOPE).into());
         return Edge::IcmpError.into();
     }
@@ -108,7 +109,8 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
         return Edge::IcmpError.into();
     }
     let is_long = wire_length(cx, &row) > object.mtu() as usize;
-    // RFC 8200 5: nobody cuts a packet but who made it. What came here in fragments goes to the host as it came.
+    // RFC 8200 5: only the sender may fragment a packet. A packet that was reassembled here may go to the host in
+    // fragments again.
     let may_be_cut = row.flags & flag::ORIGINATED != 0 || row.flags & FROM_FRAGMENTS == FROM_FRAGMENTS;
     if is_long && !may_be_cut {
         cx.count(TOO_BIG, 1);
@@ -116,10 +118,10 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
         return Edge::IcmpError.into();
     }
     if !object.is_complete() {
-        // Whole, if it is long: its fragments would take up the place of others that wait.
+        // A long packet waits in one piece: its fragments would take the places of other pending packets.
         return object.edge();
     }
-    // Who went there by himself would bring no labels.
+    // A sender that used the next hop directly could not push the labels.
     let is_plain = object.labels() == 0 && object.interface() == row.rx_interface.0;
     let turns_back = is_plain && redirects.on(row.rx_interface);
     if forwarded && turns_back && row.flags & flag::REDIRECTED == 0 {
@@ -146,7 +148,7 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
     object.edge()
 }
 
-/// Bytes of the longest network-layer packet that this one puts on the wire.
+/// Bytes of the longest network-layer packet that this one becomes on the wire.
 fn wire_length(cx: &Context<'_>, row: &Row) -> usize {
     if row.flags & flag::SEGMENTED == 0 {
         return row.l3_length();

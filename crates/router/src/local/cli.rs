@@ -1,4 +1,4 @@
-//! What this router takes of packets that are for it.
+//! `show` commands for the protocols and ports that this router accepts packets for.
 
 use super::control::UdpListener;
 use crate::Router;
@@ -42,7 +42,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     ));
 }
 
-/// A protocol with the node that takes it.
+/// A protocol, with the node that takes it.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Taken {
     protocol: &'static str,
@@ -50,7 +50,7 @@ struct Taken {
     node: &'static str,
 }
 
-/// The node of a family that tells protocols apart, and those that it may know.
+/// The node of a family that distinguishes protocols, and the protocols that it may know.
 fn local_node(family: Family) -> (&'static str, &'static [Taken]) {
     match family {
         Family::Ip4 => (

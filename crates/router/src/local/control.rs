@@ -1,4 +1,4 @@
-//! Who listens to which UDP port, as control keeps it.
+//! The listeners of UDP ports, as the control thread keeps them.
 
 use super::PortTable;
 use crate::{Error, Router};
@@ -6,14 +6,14 @@ use graph::EdgeIndex;
 use std::collections::BTreeMap;
 use wire::Family;
 
-/// Most ports that can be listened to, of both families.
+/// The most ports, of both families, that may have a listener.
 pub const MAX_PORTS: usize = 1024;
 
 /// A node that takes the datagrams of a family to a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UdpListener {
     pub node: String,
-    /// What it is for, in a few words.
+    /// The purpose of the listener, in a few words.
     pub description: String,
     edge: EdgeIndex,
 }
@@ -35,11 +35,11 @@ impl UdpListeners {
 }
 
 impl Router {
-    /// Gives a node the datagrams of a family to a port of this router. What the node is handed `ip4-udp-lookup` and
-    /// `ip6-udp-lookup` say.
+    /// Registers a node for the datagrams of a family to a port of this router. `ip4-udp-lookup` and `ip6-udp-lookup`
+    /// describe what the node receives.
     ///
     /// # Errors
-    /// When somebody listens to the port already, there is no such node, or too many ports are listened to.
+    /// When the port already has a listener, there is no such node, or too many ports have listeners.
     pub fn listen_udp(&mut self, family: Family, port: u16, node: &str, description: &str) -> Result<(), Error> {
         if let Some(other) = self.udp.0.get(&(port, family)) {
             return Err(Error::PortTaken { port, description: other.description.clone() });
@@ -54,7 +54,7 @@ impl Router {
         Ok(())
     }
 
-    /// Nobody listens to the port any more, of that family.
+    /// Removes the listener of a port, for one family.
     pub fn unlisten_udp(&mut self, family: Family, port: u16) {
         self.udp.0.remove(&(port, family));
         self.publish_ports();

@@ -1,8 +1,8 @@
-//! Local delivery: who of this router takes a packet that is for it. The same of both families.
+//! Local delivery: which node of this router takes a packet that is for the router. The same for both families.
 //!
-//! `ip4-local` and `ip6-local` tell protocols apart. UDP goes on by its port: capabilities register nodes for ports
-//! ([`crate::Router::listen_udp`]). What nobody takes goes to `ip4-punt` or `ip6-punt`, and when the host does not
-//! want it either it is answered: TCP by a reset, the rest by an ICMP error.
+//! `ip4-local` and `ip6-local` distinguish protocols. UDP continues by its port: capabilities register nodes for ports
+//! ([`crate::Router::listen_udp`]). Packets that no node takes go to `ip4-punt` or `ip6-punt`. If the host does not
+//! want them either, the router answers: TCP with a reset, other packets with an ICMP error.
 
 pub mod cli;
 pub mod control;
@@ -35,7 +35,7 @@ pub(crate) const CAPABILITY: Capability = Capability {
     ],
 };
 
-/// Nodes that control talks to.
+/// Nodes that the control thread sends messages to.
 pub(crate) struct Nodes {
     udp4: NodeIndex,
     udp6: NodeIndex,

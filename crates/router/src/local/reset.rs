@@ -1,4 +1,4 @@
-//! The reset to a TCP segment: what it says, and its headers.
+//! The contents and the headers of a reset to a TCP segment.
 
 use super::transport::pseudo_header;
 use crate::icmp::OUR_TTL;
@@ -8,7 +8,7 @@ use wire::ipv4::{self, Protocol};
 use wire::ipv6;
 use wire::tcp::{self, Flags};
 
-/// What of a segment its reset depends on.
+/// The fields of a segment that its reset depends on.
 pub(super) struct Segment {
     source: u16,
     destination: u16,
@@ -20,7 +20,7 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// Of a segment with so many bytes of data.
+    /// The fields of a segment with `data` bytes of data.
     pub fn new(header: tcp::Header<&[u8]>, data: usize) -> Segment {
         let flags = header.flags();
         let controls = u32::from(flags.contains(Flags::SYN)) + u32::from(flags.contains(Flags::FIN));
@@ -34,9 +34,9 @@ impl Segment {
         }
     }
 
-    /// Writes the reset, which fills `bytes`.
+    /// Writes the reset into `bytes`, which it fills.
     pub fn emit_reset(&self, bytes: &mut [u8], us: IpAddr, sender: IpAddr) {
-        // RFC 9293 3.10.7.1: the reset must be acceptable to whoever sent the segment.
+        // RFC 9293 3.10.7.1: the reset must be acceptable to the sender of the segment.
         let (sequence, acknowledged, flags) = if self.flags.contains(Flags::ACK) {
             (self.acknowledged, 0, Flags::RST)
         } else {
@@ -64,7 +64,7 @@ pub(super) fn emit_ip(bytes: &mut [u8], us: IpAddr, sender: IpAddr) {
             ttl: OUR_TTL,
             dscp: 0,
             ecn: 0,
-            // It is never cut, so it needs no identification (RFC 6864 4.1).
+            // The packet is never fragmented, so it needs no identification (RFC 6864 4.1).
             id: 0,
             dont_fragment: true,
             more_fragments: false,

@@ -1,10 +1,10 @@
-//! `tcp4-reset`, `tcp6-reset`: a TCP segment to a port of this router that nobody listens to is answered by a reset
-//! (RFC 9293 3.10.7.1: what the state CLOSED does).
+//! `tcp4-reset`, `tcp6-reset`: answer a TCP segment to a port of this router without a listener with a reset (RFC 9293
+//! 3.10.7.1: the behaviour of the state CLOSED).
 //!
-//! Reads: the segment, which begins so many bytes behind `l3` as the scratch word says. Writes: the reset in the
-//! packet's place; `target`, the segment's sender. Next: `ip4-lookup` or `ip6-lookup`; `ip6-glean` when an address of
-//! it is of its link only. No more resets are sent than ICMP errors (each worker counts for itself): a flood of
-//! segments must not become a flood of answers.
+//! Reads: the segment, whose offset from `l3` is in the scratch word. Writes: the reset in the packet's place;
+//! `target`, the segment's sender. Next: `ip4-lookup` or `ip6-lookup`; `ip6-glean` when one of its addresses is
+//! link-local. Each worker sends no more resets than it may send ICMP errors, so that a flood of segments does not
+//! become a flood of answers.
 
 use super::reset::{self, Segment};
 use super::transport::Transport;
@@ -46,7 +46,7 @@ graph::edges! {
     }
 }
 
-/// The same of `tcp6-reset`, in the same order.
+/// The same for `tcp6-reset`, in the same order.
 mod edge6 {
     graph::edges! {
         pub enum Edge {
@@ -140,7 +140,7 @@ impl TcpReset {
         let to = match (sender, us) {
             (IpAddr::V6(sender), IpAddr::V6(us)) => {
                 let view = self.view.load(cx.round);
-                // The leaf names the interface whose address it is.
+                // The leaf names the interface that owns the address.
                 let owner = view.get(InterfaceIndex(Leaf(row.target).index()));
                 if owner.is_some_and(|owner| owner.ip6.is_anycast(us)) {
                     return edge6::Edge::AboutAnycast.into();
@@ -170,7 +170,7 @@ impl Map for TcpReset {
     }
 }
 
-/// What of a sound segment its reset depends on.
+/// The fields of a valid segment that its reset depends on.
 fn read(cx: &Context<'_>, row: &Row, transport: &Transport) -> Result<Segment, Edge> {
     let Transport { start, here, whole, .. } = *transport;
     if here < tcp::HEADER_LEN {
@@ -190,7 +190,7 @@ fn read(cx: &Context<'_>, row: &Row, transport: &Transport) -> Result<Segment, E
     Ok(Segment::new(header, whole - header_length))
 }
 
-/// Puts the reset where the packet's first buffer had its IP header; further buffers are let go.
+/// Writes the reset where the IP header was in the packet's first buffer, and frees the other buffers.
 fn write(cx: &mut Context<'_>, row: &mut Row, transport: &Transport, segment: &Segment) {
     keep_first_buffer(cx, row);
     let (sender, us) = (transport.source, transport.destination);

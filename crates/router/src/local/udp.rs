@@ -1,10 +1,9 @@
 //! `ip4-udp-lookup`, `ip6-udp-lookup`: UDP to this router, by destination port.
 //!
-//! Reads: the datagram, which begins so many bytes behind `l3` as the scratch word says, in as many buffers as it
-//! has. Writes: for a listener, where the UDP header begins (from the buffer's start) into scratch; a listener gets
-//! datagrams whose header is in the first buffer and whose length and checksum are right, of which bytes beyond the
-//! length that UDP states are no part. Next: the node that is registered for the port; `ip4-punt` or `ip6-punt` when
-//! there is none.
+//! Reads: the datagram, whose offset from `l3` is in the scratch word, in all of its buffers. Writes: for a listener,
+//! the offset of the UDP header (from the buffer's start) into scratch. A listener only gets datagrams with the header
+//! in the first buffer and a correct length and checksum. Bytes beyond the length in the UDP header do not belong to
+//! the datagram. Next: the node that is registered for the port; `ip4-punt` or `ip6-punt` when there is none.
 
 use super::transport::Transport;
 use crate::headers::transport_checksum;
@@ -16,7 +15,7 @@ use wire::ipv4::Protocol;
 use wire::{Family, udp};
 
 graph::edges! {
-    /// Edges to the listeners' nodes follow these.
+    /// The edges to the listeners' nodes follow these.
     pub enum Edge {
         Unclaimed => next "ip4-punt",
         /// A datagram to this router is shorter than a UDP header. The sender is at fault (RFC 768).
@@ -30,10 +29,10 @@ graph::edges! {
     }
 }
 
-/// The same of `ip6-udp-lookup`, in the same order.
+/// The same for `ip6-udp-lookup`, in the same order.
 mod edge6 {
     graph::edges! {
-        /// Edges to the listeners' nodes follow these.
+        /// The edges to the listeners' nodes follow these.
         pub enum Edge {
             Unclaimed => next "ip6-punt",
             /// A datagram to this router is shorter than a UDP header, or its extension headers push the UDP header
@@ -70,14 +69,14 @@ pub fn spec(family: Family) -> NodeSpec {
     NodeSpec { name: name.into(), edges, counters: &[], trace: crate::headers::trace_of(family) }
 }
 
-/// Ports that somebody listens to with the edges of a family's node to their nodes, by port.
+/// The ports that have listeners, in order, each with the edge from the family's node to its listener.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PortTable {
     pub ip4: Vec<(u16, EdgeIndex)>,
     pub ip6: Vec<(u16, EdgeIndex)>,
 }
 
-/// The table as control publishes it.
+/// The table as the control thread publishes it.
 pub(crate) type SharedPorts = Arc<Published<PortTable>>;
 
 impl PortTable {
@@ -118,7 +117,7 @@ impl Map for UdpLookup {
     }
 }
 
-/// The destination port of a sound datagram, and where its UDP header begins.
+/// The destination port of a valid datagram, and the offset of its UDP header.
 fn datagram(family: Family, cx: &Context<'_>, row: &Row) -> Result<(u16, usize), EdgeIndex> {
     let transport = Transport::behind(family, cx, row, row.scratch as usize);
     let start = transport.start;
@@ -130,10 +129,10 @@ fn datagram(family: Family, cx: &Context<'_>, row: &Row) -> Result<(u16, usize),
     if length < udp::HEADER_LEN || length > transport.whole {
         return Err(Edge::BadLength.into());
     }
-    // A host behind the same machine may leave it to its device.
+    // A host on the same machine may leave the checksum to its device.
     let is_whole = row.flags & flag::PARTIAL_CHECKSUM == 0;
     match (header.checksum(), family) {
-        // Zero is none (RFC 768), which IPv6 does not allow.
+        // Zero means no checksum (RFC 768), which IPv6 does not allow.
         (0, Family::Ip4) => {}
         (0, Family::Ip6) if is_whole => return Err(edge6::Edge::NoChecksum.into()),
         _ if is_whole => {

@@ -69,7 +69,7 @@ pub fn register(set: &mut CommandSet<Router>) {
 }
 
 fn set_class(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
-    // `default` is no level.
+    // `default` is not a level: it parses to none.
     let level = |name| args.optional_text(name).map(|text| text.parse::<Level>().ok());
     let settings = ClassSettings {
         level: level("level"),
@@ -102,7 +102,7 @@ struct Suppressed {
 #[derive(Serialize)]
 struct ShowLogging {
     entries: Vec<Entry>,
-    /// Classes that said too much, and how many messages were left out so far.
+    /// Classes over their rate limit, and how many of their messages were suppressed so far.
     suppressed: Vec<Suppressed>,
 }
 
@@ -146,7 +146,7 @@ fn show_configuration(router: &mut Router, _: &Args) -> Result<Box<dyn Reply>, C
 struct ClassConfiguration {
     class: String,
     level: &'static str,
-    /// All that is kept, when it is none.
+    /// None: all entries that are kept are written.
     syslog_level: Option<&'static str>,
     /// Entries a second.
     rate_limit: u32,
@@ -159,14 +159,14 @@ struct ShowConfiguration {
     size: u32,
     /// Seconds.
     unthrottle_time: f64,
-    /// Lines that are not written yet.
+    /// Lines that are pending.
     waiting: u64,
-    /// Lines that found no room, and that the log has not told of yet.
+    /// Lines that found no room, and that no line of the log reports yet.
     lost: u64,
     classes: Vec<ClassConfiguration>,
 }
 
-/// What is shown when no syslog level is set: all that is kept is written.
+/// Shown when no syslog level is set: all entries that are kept are written.
 const AS_KEPT: &str = "all";
 
 impl fmt::Display for ShowConfiguration {

@@ -1,11 +1,11 @@
-//! The log: what is worth an operator's attention, as VPP keeps it.
+//! The log: what deserves an operator's attention, with VPP's commands.
 //!
-//! Code calls the `log` facade; [`class::of`] turns the module that calls into a *class*
-//! (`arp`, `cli`, `tap`). [`Logging`] holds what is kept of each class and the last entries;
-//! it belongs to a router, and the program that runs the router installs what feeds it and
-//! writes it out. So a second router in the same process does not touch the first one's log.
+//! Code calls the `log` facade; [`class::of`] maps the calling module to a *class* (`arp`, `cli`, `tap`). [`Logging`]
+//! holds the settings of each class and the last entries. It belongs to a router, and the program that runs the router
+//! installs the code that feeds it and writes it out. So a second router in the same process does not touch the first
+//! one's log.
 //!
-//! Nothing here is called on a worker's packet path: workers count.
+//! No worker calls this on its packet path: workers count instead.
 
 pub mod class;
 pub mod cli;
@@ -26,14 +26,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant, SystemTime};
 use throttle::{Throttle, Verdict};
 
-/// Entries kept unless told otherwise, fewest and most.
+/// By default, how many entries are kept; then the fewest and most.
 pub const DEFAULT_SIZE: u32 = 512;
 pub const SIZES: std::ops::RangeInclusive<u32> = 16..=65_536;
-/// Entries a second of one class, unless told otherwise.
+/// By default, entries a second of one class.
 pub const DEFAULT_RATE_LIMIT: u32 = 50;
-/// Set how long a class is silent after it exceeded its rate limit.
+/// By default, how long a class is silent after it exceeded its rate limit.
 pub const DEFAULT_THROTTLE_TIME: Duration = Duration::from_secs(5);
-/// Most classes: modules that nobody listed may add theirs.
+/// Most classes: modules without a listed class may add theirs.
 const MAXIMUM_CLASSES: usize = 256;
 
 /// Set by the start-up configuration, or by a command. Zero stands for neither.
@@ -44,7 +44,7 @@ struct Setting {
 }
 
 impl Setting {
-    /// What is in force: the command's value, else the start-up configuration's.
+    /// The value in force: the command's, else the start-up configuration's.
     fn get(&self) -> Option<u32> {
         let set = |place: &AtomicU32| Some(place.load(Ordering::Relaxed)).filter(|value| *value != 0);
         set(&self.command).or_else(|| set(&self.startup))
@@ -55,7 +55,7 @@ impl Setting {
     }
 }
 
-/// What is told apart for one class.
+/// The settings and the throttle of one class.
 #[derive(Default)]
 struct Class {
     level: Setting,
@@ -64,11 +64,10 @@ struct Class {
     throttle: Mutex<Throttle>,
 }
 
-/// Who sets something.
+/// The origin of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// What `startup.conf` says is there again after a restart: no part of the running
-    /// configuration.
+    /// From `startup.conf`. It applies again after a restart, so it is not part of the running configuration.
     Startup,
     Command,
 }
@@ -83,7 +82,7 @@ impl Setting {
     }
 }
 
-/// What can be set of a class; `None` inside goes back to the default.
+/// The settings of a class to change; `None` inside resets to the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassSettings {
     pub level: Option<Option<Level>>,
@@ -100,7 +99,7 @@ pub struct NoSuchClass {
     meant: String,
 }
 
-/// How far whoever writes the log is: the router shows it.
+/// How far the log's writer is, for `show logging configuration`.
 #[derive(Default)]
 pub struct Writing {
     waiting: AtomicU64,
@@ -108,7 +107,7 @@ pub struct Writing {
 }
 
 impl Writing {
-    /// So many lines wait to be written; so many were dropped, and nobody could be told yet.
+    /// Sets how many lines are pending, and how many were dropped and are not reported yet.
     pub fn set(&self, waiting: u64, lost: u64) {
         self.waiting.store(waiting, Ordering::Release);
         self.lost.store(lost, Ordering::Release);
@@ -125,13 +124,13 @@ impl Writing {
 
 /// Levels, limits and the last entries.
 pub struct Logging {
-    /// Kept by what writes the lines.
+    /// Updated by the writer of the lines.
     pub writing: Arc<Writing>,
     default_level: AtomicU8,
-    /// Zero: as what is kept.
+    /// Zero: all that is kept is written.
     default_syslog_level: AtomicU8,
     size: Setting,
-    /// Milliseconds, and one more, so that zero is none.
+    /// Milliseconds plus one, so that zero means that none is set.
     throttle_time: Setting,
     classes: RwLock<BTreeMap<String, Class>>,
     ring: Mutex<Ring>,
@@ -154,7 +153,7 @@ impl Default for Logging {
 
 impl Logging {
     fn classes(&self) -> RwLockReadGuard<'_, BTreeMap<String, Class>> {
-        // A map is whole at every moment, even if a thread panicked.
+        // The map is consistent at every moment, even if a thread panicked.
         self.classes.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -162,7 +161,7 @@ impl Logging {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is kept of classes that are not told otherwise.
+    /// The level that is kept of classes without a level of their own.
     pub fn default_level(&self) -> Level {
         Level::from_number(self.default_level.load(Ordering::Relaxed).into()).unwrap_or(Level::Notice)
     }
@@ -171,7 +170,7 @@ impl Logging {
         self.default_level.store(level as u8, Ordering::Relaxed);
     }
 
-    /// What is written of classes that are not told otherwise; `None`: all that is kept.
+    /// The level that is written of classes without one of their own; `None`: all that is kept.
     pub fn default_syslog_level(&self) -> Option<Level> {
         Level::from_number(self.default_syslog_level.load(Ordering::Relaxed).into())
     }
@@ -203,8 +202,8 @@ impl Logging {
         self.throttle_time.get().map_or(DEFAULT_THROTTLE_TIME, |more| Duration::from_millis(u64::from(more - 1)))
     }
 
-    /// Keeps a message, unless its class says nothing of the kind or too much of it. Gives what
-    /// was kept and is to be written: the message, and before it how many were suppressed.
+    /// Keeps a message, unless its class does not keep its level or exceeds its rate limit. Returns the entries to be
+    /// written: the message, and before it, if any were suppressed, how many.
     pub fn record(&self, class: &str, level: Level, text: &str) -> Vec<Entry> {
         self.record_at(SystemTime::now(), Instant::now(), class, level, text)
     }
@@ -251,7 +250,7 @@ impl Logging {
         self.ring().entries().cloned().collect()
     }
 
-    /// Classes that are suppressed at present, and how many messages were.
+    /// Classes that are suppressed now, each with the number of messages.
     pub fn suppressed(&self) -> Vec<(String, u64)> {
         let count = |class: &Class| class.throttle.lock().unwrap_or_else(PoisonError::into_inner).suppressed();
         let counts = self.classes().iter().map(|(name, class)| (name.clone(), count(class))).collect::<Vec<_>>();
@@ -263,24 +262,24 @@ impl Logging {
         self.ring().clear();
     }
 
-    /// Entries that are kept at most.
+    /// The most entries that are kept.
     pub fn size(&self) -> u32 {
         self.size.get().unwrap_or(DEFAULT_SIZE)
     }
 
-    /// Sets how many entries are kept; `None` goes back to the default.
+    /// Sets how many entries are kept; `None` resets to the default.
     pub fn set_size(&self, by: By, size: Option<u32>) {
         self.size.set(by, size.map(|size| size.clamp(*SIZES.start(), *SIZES.end())));
         self.ring().resize(self.size() as usize);
     }
 
-    /// Sets how long a class is silent that said too much; `None` goes back to the default.
+    /// Sets how long a class is silent after it exceeded its rate limit; `None` resets to the default.
     pub fn set_throttle_time(&self, by: By, time: Option<Duration>) {
         let millis = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX - 1).min(u32::MAX - 1);
         self.throttle_time.set(by, time.map(|time| millis(time) + 1));
     }
 
-    /// Sets what is kept, written and allowed of a class.
+    /// Sets the levels and the rate limit of a class.
     ///
     /// # Errors
     /// When there is no such class.
@@ -304,12 +303,12 @@ impl Logging {
         Ok(())
     }
 
-    /// The classes that there are.
+    /// The names of all classes.
     pub fn class_names(&self) -> Vec<String> {
         self.classes().keys().cloned().collect()
     }
 
-    /// The commands that bring back what commands have set.
+    /// The commands that restore what commands have set.
     pub fn configuration(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(size) = self.size.by_command() {

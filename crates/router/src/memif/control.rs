@@ -1,4 +1,4 @@
-//! Sockets by number, and the thread that keeps connections, which runs as soon as there is an interface.
+//! memif sockets by number, and the thread that keeps their connections, which starts with the first memif interface.
 
 use crate::{Error, Router};
 use drivers::memif::{Keeper, MemifStatus, check_socket};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// The socket of number 0, which is always there: VPP's.
 pub const DEFAULT_SOCKET: &str = "/run/vpp/memif.sock";
 
-/// Why something about sockets cannot be.
+/// Why an operation on sockets was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum MemifError {
     #[error(
@@ -28,7 +28,7 @@ pub enum MemifError {
     DefaultSocket,
 }
 
-/// What the router has of memifs, beside interfaces.
+/// The router's memif state, apart from its interfaces.
 pub struct Memif {
     sockets: BTreeMap<u32, String>,
     keeper: Option<Keeper>,
@@ -54,7 +54,7 @@ impl Memif {
 
     pub(crate) fn open(&mut self, options: memif::Options, pool: &Arc<Pool>) -> Result<Device, OpenError> {
         if options.socket == DEFAULT_SOCKET {
-            // Its directory is VPP's, and may not be there; what is wrong with it is said when it is listened on.
+            // VPP's directory may not exist. An error shows later, when the socket is opened for listening.
             let _ = command::files::make_directory(Path::new("/run/vpp"));
         }
         let keeper = match &mut self.keeper {
@@ -64,7 +64,7 @@ impl Memif {
         memif::open(keeper, options, pool)
     }
 
-    /// Whether somebody may connect at a socket.
+    /// Whether a peer can connect to a socket.
     pub(crate) fn is_listening(&self, filename: &str) -> bool {
         self.keeper.as_ref().is_some_and(|keeper| keeper.listener(filename).is_some())
     }
@@ -74,7 +74,7 @@ impl Router {
     /// Gives a socket a number.
     ///
     /// # Errors
-    /// When the number or the file has another, or no socket can be called so.
+    /// When the number already has a file or the file has a number, or no socket can have that name.
     pub fn add_memif_socket(&mut self, id: u32, filename: &str) -> Result<(), Error> {
         check_socket(filename)?;
         let same = self.memif.sockets().find(|(other, file)| *other == id || *file == filename);
@@ -90,7 +90,7 @@ impl Router {
     }
 
     /// # Errors
-    /// When there is none, or an interface uses it.
+    /// When there is no such socket, or an interface uses it.
     pub fn remove_memif_socket(&mut self, id: u32) -> Result<(), Error> {
         self.memif.socket(id)?;
         if id == 0 {
@@ -103,7 +103,7 @@ impl Router {
         Ok(())
     }
 
-    /// How a memif is doing; none of other interfaces.
+    /// The state of a memif; none for other interfaces.
     ///
     /// # Errors
     /// When there is no such interface.

@@ -1,6 +1,6 @@
 //! memif: interfaces by shared memory, and the sockets on which their two sides meet.
 //!
-//! The driver is `drivers::memif`; here are the sockets that operators number, commands, and what `show memif` tells.
+//! The driver is `drivers::memif`. This module holds the sockets that operators number, the commands, and `show memif`.
 
 pub mod cli;
 pub(crate) mod config;

@@ -1,4 +1,4 @@
-//! Where the router asks who listens, as the commands that say it.
+//! The interfaces on which the router is an MLD querier, as the commands that configure it.
 
 use crate::Router;
 use crate::config::Statement;

@@ -1,4 +1,4 @@
-//! The router as a listener: says to which groups it listens, and answers who asks (RFC 3810 sections 5, 6 and 8).
+//! The router as a listener: reports the groups that it listens to, and answers queries (RFC 3810 sections 5, 6 and 8).
 
 use super::Event;
 use super::querier::Querier;
@@ -12,34 +12,35 @@ use std::time::{Duration, Instant};
 use wire::ipv6::{Scope, scope};
 use wire::mld::{Query, RecordKind};
 
-/// RFC 3810 section 9: how many lost messages are borne, and how soon what was not asked for is said again.
+/// RFC 3810 section 9: how many times a message is sent in case one is lost, and how soon an unsolicited report is
+/// repeated.
 pub(super) const ROBUSTNESS: u8 = 2;
 const UNSOLICITED_INTERVAL: Duration = Duration::from_secs(1);
-/// For how long a router of version 1 is remembered: two intervals of queries and the time for answers.
+/// How long a router of version 1 is remembered: two query intervals and the time for answers.
 const OLD_QUERIER: Duration = Duration::from_secs(2 * 125 + 10);
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
-/// What was said, and is to be said, on one interface.
+/// What the router has reported, and will report, on one interface.
 #[derive(Debug, Default)]
 pub struct MldListener {
     /// The groups to which it listens, as they were reported.
     pub groups: BTreeSet<Ipv6Addr>,
-    /// What has changed and is said once more, and when.
+    /// The changes to report once more, and when.
     again: Option<(Instant, Vec<(RecordKind, Ipv6Addr)>)>,
-    /// When who asked for all is answered.
+    /// When to answer a general query.
     answer: Option<Instant>,
-    /// Groups that were asked for, each with its time.
+    /// The groups of specific queries, with the time to answer each.
     asked: BTreeMap<Ipv6Addr, Instant>,
-    /// Until when there is a router that knows version 1 only.
+    /// Until when a router on the link knows only version 1.
     old_until: Option<Instant>,
 }
 
-/// All of them.
+/// All listeners and queriers, by interface.
 #[derive(Debug)]
 pub struct Listening {
     listeners: Agenda<InterfaceIndex, MldListener>,
     pub(super) queriers: Agenda<InterfaceIndex, Querier>,
-    /// The time of the last tick, which tests have run ahead of the clock.
+    /// The time of the last tick. Tests let it run ahead of the clock.
     ticked: Instant,
 }
 
@@ -54,7 +55,7 @@ impl Listening {
         self.listeners.get(&index)
     }
 
-    /// An interface goes away.
+    /// Called when an interface is deleted.
     pub(crate) fn forget(&mut self, index: InterfaceIndex) {
         self.listeners.remove(&index);
         self.queriers.remove(&index);
@@ -83,18 +84,18 @@ impl MldListener {
     }
 }
 
-/// Groups of this scope are reported; that of all nodes, to which everybody listens, is not (RFC 3810 section 6).
+/// Groups of this scope are reported, except the group of all nodes, to which every host listens (RFC 3810 section 6).
 fn is_reported(group: &Ipv6Addr) -> bool {
     *group != ALL_NODES && scope(*group) > Scope::Interface
 }
 
 impl Router {
-    /// Something has changed of an interface, or of its addresses: says to which groups it listens now.
+    /// Called when an interface or its addresses have changed: reports the groups that the interface listens to now.
     pub(crate) fn listen_anew(&mut self, index: InterfaceIndex) {
         let usable =
             self.interfaces.get(index).ok().filter(|interface| interface.is_usable() && !interface.is_loopback());
         let Some(interface) = usable.filter(|interface| interface.ip6.is_enabled()) else {
-            // What is said there any more reaches nobody, or would be of no address.
+            // A report could not be sent any more, or would have no source address.
             self.listening.listeners.remove(&index);
             self.suspend_querier(index);
             return;
@@ -111,7 +112,7 @@ impl Router {
         if changes.is_empty() {
             return;
         }
-        // What is still to be repeated of before is repeated with it, unless it is no longer so.
+        // Changes that are still to be repeated are repeated together with these, unless they are out of date.
         let mut listener = self.listening.listeners.get_mut(&index).expect("just made");
         let mut again = listener.again.take().map_or(Vec::new(), |(_, before)| before);
         again.retain(|(_, group)| changes.iter().all(|(_, changed)| changed != group));
@@ -121,8 +122,8 @@ impl Router {
         self.report(index, &changes);
     }
 
-    /// The router listens to nothing on an interface any more: says of all groups that it has left them (RFC 3810
-    /// section 6.1). Whether there were any.
+    /// Called when the router stops listening on an interface: reports that it has left all groups (RFC 3810 section
+    /// 6.1). Returns whether there were any.
     pub(crate) fn leave_groups(&mut self, index: InterfaceIndex) -> bool {
         let Some(listener) = self.listening.listeners.get(&index) else { return false };
         let left: Vec<_> = listener.groups.iter().map(|group| (RecordKind::ToInclude, *group)).collect();
@@ -131,7 +132,8 @@ impl Router {
         !left.is_empty()
     }
 
-    /// The link-local address is used from now on: what was said from none may not have been believed (RFC 3590).
+    /// Called when the link-local address comes into use: hosts may have ignored reports without a source address (RFC
+    /// 3590).
     pub(crate) fn report_all(&mut self, index: InterfaceIndex) {
         let now = self.listening.now();
         let Some(mut listener) = self.listening.listeners.get_mut(&index) else { return };
@@ -141,7 +143,7 @@ impl Router {
         self.report(index, &all);
     }
 
-    /// Says something in the version that is understood.
+    /// Sends a report in the version that routers on the link understand.
     fn report(&self, index: InterfaceIndex, records: &[(RecordKind, Ipv6Addr)]) {
         let Some(listener) = self.listening.listeners.get(&index) else { return };
         if listener.version(self.listening.now()) == 2 {
@@ -152,7 +154,7 @@ impl Router {
         }
     }
 
-    /// Says what is due.
+    /// Sends the reports that are due.
     pub(crate) fn tick_listening(&mut self, now: Instant) {
         self.listening.ticked = self.listening.ticked.max(now);
         for index in self.listening.listeners.due(now) {
@@ -175,7 +177,7 @@ impl Router {
         self.tick_queriers(now);
     }
 
-    /// Takes in what a worker heard.
+    /// Handles a message that a worker received.
     pub(crate) fn handle_listening(&mut self, event: Event) {
         match event {
             Event::Query(index, from, query) => {
@@ -187,7 +189,7 @@ impl Router {
         }
     }
 
-    /// A router asks: it is answered at a time of chance within that which it gives (RFC 3810 section 6.2).
+    /// Handles a query: it is answered at a random time within the limit that the query sets (RFC 3810 section 6.2).
     fn asked_by(&mut self, index: InterfaceIndex, query: Query) {
         let now = self.listening.now();
         let Some(mut listener) = self.listening.listeners.get_mut(&index) else { return };

@@ -1,7 +1,7 @@
-//! `icmp6-multicast-listener`: who listens to which groups, and who asks.
+//! `icmp6-multicast-listener`: receives reports of listeners, and queries.
 //!
-//! Reads: the message, which begins so many bytes behind `l3` as the scratch word says. Writes nothing. Next: the end
-//! of messages that were taken in (RFC 3810 section 5).
+//! Reads: the message, whose offset from `l3` is in the scratch word. Writes nothing. Next: the end of accepted
+//! messages (RFC 3810 section 5).
 
 use super::Event;
 use crate::events::EventSender;
@@ -39,7 +39,7 @@ graph::edges! {
     }
 }
 
-/// Queries and groups on an interface, a second.
+/// Queries and groups that a worker reports to the control thread per second, for each interface.
 const TOLD: u32 = 500;
 
 pub fn spec() -> NodeSpec {
@@ -83,7 +83,7 @@ impl MldInput {
             return Err(Edge::Source);
         }
         let interface = row.rx_interface;
-        // What came back of our own is no news.
+        // Our own messages that came back are no news.
         let is_ours = self.view.load(cx.round).get(interface).is_some_and(|view| view.ip6.owns(source));
         if is_ours {
             return Ok(Edge::Report);
@@ -116,7 +116,7 @@ impl MldInput {
     }
 }
 
-/// Whether a hop-by-hop header has the router alert of this protocol (RFC 2711: type 5, two bytes, value 0).
+/// Whether a hop-by-hop header contains the router alert of MLD (RFC 2711: type 5, two bytes, value 0).
 fn alerts_routers(bytes: &[u8]) -> bool {
     let Some(header) = ipv6::extension_header(next_header::HOP_BY_HOP, bytes) else { return false };
     let mut options = &header[2..];
@@ -135,7 +135,7 @@ const _: () = assert!(Protocol::ICMP6.0 == wire::mld::ROUTER_ALERT[0]);
 impl Map for MldInput {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         vector.each_row(|row| {
-            // Reports are no longer than a link's packets, of which drivers keep 2 kB in one buffer.
+            // Reports are no longer than a packet of the link, and drivers keep 2 kB of that in one buffer.
             if row.flags & flag::CHAINED != 0 {
                 return Edge::Truncated;
             }

@@ -1,5 +1,5 @@
-//! The router as querier (RFC 3810 section 7), where the operator wants it: snooping switches need one on the link. The
-//! reports that it receives are kept until they expire, and shown.
+//! The router as a querier (RFC 3810 section 7), if the operator enables it: snooping switches need a querier on the
+//! link. The router keeps the reports that it receives until they expire, and shows them.
 
 use super::control::ROBUSTNESS;
 use crate::agenda::Timed;
@@ -15,28 +15,29 @@ const QUERY_INTERVAL: u8 = 125;
 const RESPONSE: Duration = Duration::from_secs(10);
 const STARTUP_INTERVAL: Duration = Duration::from_secs(QUERY_INTERVAL as u64 / 4);
 const LAST_LISTENER_INTERVAL: Duration = Duration::from_secs(1);
-/// For how long a listener, and another who asks, is believed in when nothing more is heard.
+/// How long a listener, and another querier, counts as present without another message.
 const LISTENER_INTERVAL: Duration = Duration::from_secs(QUERY_INTERVAL as u64 * ROBUSTNESS as u64 + 10);
 const OTHER_QUERIER: Duration = Duration::from_secs(QUERY_INTERVAL as u64 * ROBUSTNESS as u64 + 5);
-/// Groups of an interface that are remembered.
+/// The most groups of an interface that are remembered.
 const MAX_GROUPS: usize = 4096;
 
-/// What is asked and heard on one interface.
+/// The queries and reports of one interface.
 #[derive(Debug, Default)]
 pub struct Querier {
-    /// When all are asked next; none while another router asks, or the interface cannot be used.
+    /// When to send the next general query; `None` while another router is the querier, or the interface cannot be
+    /// used.
     due: Option<Instant>,
     startup_left: u8,
-    /// Who asks instead, as its address is the lowest, and until when that is believed.
+    /// The other router that is the querier, because its address is lower, and until when it counts as present.
     other: Option<(Ipv6Addr, Instant)>,
-    /// Groups that somebody listens to, and until when.
+    /// Groups that have listeners, and until when they count as present.
     groups: BTreeMap<Ipv6Addr, Heard>,
 }
 
 #[derive(Debug)]
 struct Heard {
     until: Instant,
-    /// Somebody left: whether others are there is asked so often, at these times.
+    /// After a listener has left: how many queries for other listeners remain, and when the next one is due.
     questions: u8,
     due: Option<Instant>,
 }
@@ -49,22 +50,22 @@ impl Timed for Querier {
 }
 
 impl Querier {
-    /// Who asks instead of this router.
+    /// The router that is the querier instead of this one.
     pub fn other(&self) -> Option<Ipv6Addr> {
         self.other.map(|(address, _)| address)
     }
 
-    /// Groups that are listened to, and for how long that is believed.
+    /// Groups that have listeners, and for how long these still count as present.
     pub fn groups(&self, now: Instant) -> impl Iterator<Item = (Ipv6Addr, Duration)> + '_ {
         self.groups.iter().map(move |(group, heard)| (*group, heard.until.saturating_duration_since(now)))
     }
 }
 
 impl Router {
-    /// Has the router ask on an interface who listens to what, or not.
+    /// Makes the router a querier on an interface, or stops that.
     ///
     /// # Errors
-    /// When there is no such interface, or nobody is behind it.
+    /// When there is no such interface, or it is a loopback.
     pub fn set_mld_querier(&mut self, index: InterfaceIndex, asks: bool) -> Result<(), Error> {
         let interface = self.interfaces.get(index)?;
         if interface.is_loopback() {
@@ -83,7 +84,7 @@ impl Router {
         self.listening.queriers.get(&index)
     }
 
-    /// The interface can be used: begins to ask, if it did not.
+    /// Called when the interface has become usable: begins to send queries, unless it does already.
     pub(super) fn resume_querier(&mut self, index: InterfaceIndex) {
         let now = self.listening.now();
         let is_listener = self.listening.listener(index).is_some();
@@ -95,7 +96,7 @@ impl Router {
         }
     }
 
-    /// It cannot.
+    /// Called when the interface has become unusable.
     pub(super) fn suspend_querier(&mut self, index: InterfaceIndex) {
         if let Some(mut querier) = self.listening.queriers.get_mut(&index) {
             *querier = Querier::default();
@@ -134,7 +135,7 @@ impl Router {
         }
     }
 
-    /// Another router asks: who has the lowest address goes on (RFC 3810 section 7.6.2).
+    /// Handles a query of another router: the router with the lowest address is the querier (RFC 3810 section 7.6.2).
     pub(super) fn heard_querier(&mut self, index: InterfaceIndex, from: Ipv6Addr, _: Query) {
         let now = self.listening.now();
         let ours = self.interfaces.get(index).ok().and_then(|interface| interface.ip6.link_local);
@@ -147,7 +148,7 @@ impl Router {
         }
     }
 
-    /// Somebody listens to a group.
+    /// Handles a report of a listener.
     pub(super) fn heard_listener(&mut self, index: InterfaceIndex, group: Ipv6Addr) {
         let now = self.listening.now();
         let Some(mut querier) = self.listening.queriers.get_mut(&index) else { return };
@@ -156,7 +157,7 @@ impl Router {
         }
     }
 
-    /// Somebody listens no longer: are there others?
+    /// Handles the report that a listener has left: asks whether there are others.
     pub(super) fn heard_leaver(&mut self, index: InterfaceIndex, group: Ipv6Addr) {
         let now = self.listening.now();
         let Some(mut querier) = self.listening.queriers.get_mut(&index) else { return };

@@ -1,4 +1,4 @@
-//! Reports and queries as frames.
+//! Sends reports and queries.
 
 use crate::Router;
 use crate::ip6::Ip6View;
@@ -11,14 +11,14 @@ use wire::ipv6::{HEADER_LEN, Repr, next_header};
 use wire::mld::{self, ALL_ROUTERS, HOP_LIMIT, MESSAGE_LEN, QUERY_LEN, ROUTER_ALERT, RecordKind};
 use wire::nd::group_mac;
 
-/// Records in one report, so that it fits the least MTU.
+/// The most records in one report, so that it fits the least MTU.
 pub(super) const RECORDS_AT_ONCE: usize = 60;
 const BEFORE: usize = HEADER_LEN + ROUTER_ALERT.len();
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 const ALL_ROUTERS_1: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
 
 impl Router {
-    /// Says of groups that they are listened to, or are no longer: in version 2 all at once.
+    /// Reports that groups have listeners or have none any more: in version 2 many groups at once.
     pub(super) fn send_report(&self, index: InterfaceIndex, records: &[(RecordKind, Ipv6Addr)]) {
         for records in records.chunks(RECORDS_AT_ONCE) {
             let mut message = vec![0; mld::REPORT_LEN + mld::RECORD_LEN * records.len()];
@@ -27,7 +27,7 @@ impl Router {
         }
     }
 
-    /// The same of one group, as routers of version 1 understand it (RFC 2710 section 3).
+    /// The same for one group, in the form for routers of version 1 (RFC 2710 section 3).
     pub(super) fn send_report_1(&self, index: InterfaceIndex, group: Ipv6Addr, listens: bool) {
         let (kind, to) = match listens {
             true => (Type::LISTENER_REPORT, group),
@@ -38,17 +38,17 @@ impl Router {
         self.send_listening(index, to, &message);
     }
 
-    /// Asks who listens: to anything, or to a group.
+    /// Sends a query for all groups, or for one.
     pub(super) fn send_query(&self, index: InterfaceIndex, group: Option<Ipv6Addr>, response: Duration, interval: u8) {
         let mut message = [0; QUERY_LEN];
         let asked = group.unwrap_or(Ipv6Addr::UNSPECIFIED);
         mld::emit_message(&mut message, Type::LISTENER_QUERY, asked, response.as_millis() as u16);
-        // How many lost queries are borne, and how often is asked in general (RFC 3810 sections 5.1.8, 5.1.9).
+        // How many lost queries to tolerate, and the interval between general queries (RFC 3810 sections 5.1.8, 5.1.9).
         (message[24], message[25]) = (super::control::ROBUSTNESS, interval);
         self.send_listening(index, group.unwrap_or(ALL_NODES), &message);
     }
 
-    /// Sends a message from the link-local address; from none as long as that is not used (RFC 3590).
+    /// Sends a message from the link-local address, or from :: while that address is not in use (RFC 3590).
     fn send_listening(&self, index: InterfaceIndex, to: Ipv6Addr, message: &[u8]) {
         let Ok(interface) = self.interfaces.get(index) else { return };
         let from = Ip6View::new(&interface.ip6).used_link_local().unwrap_or(Ipv6Addr::UNSPECIFIED);

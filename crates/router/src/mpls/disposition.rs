@@ -1,15 +1,15 @@
-//! `ip4-mpls-label-disposition-pipe`, `-uniform`, and the same of IPv6: take the last label off and look at what is
+//! `ip4-mpls-label-disposition-pipe`, `-uniform`, and the same for IPv6: remove the last label and check the packet
 //! inside.
 //!
-//! The checks of an IP packet that came by itself are made here (RFC 3031 3.10, RFC 1812 5.2.2), unless
-//! `ethernet-input` has found all packets plain. In the uniform model the label's time to live, when that is less,
-//! and its traffic class are the packet's (RFC 3443 5.4).
+//! The node makes the checks of a received IP packet (RFC 3031 3.10, RFC 1812 5.2.2), unless `ethernet-input` has found
+//! all packets to be ordinary. In the uniform model the packet takes over the label's time to live, if that is less,
+//! and its traffic class (RFC 3443 5.4).
 //!
 //! Reads: `target` (the label's leaf), the label and the header behind it. Writes: `l3`, check bits; `target`, the
 //! adjacency, the table or the destination; `rx_interface`: a packet that is looked up in another table than its
-//! interface's is from now on one of an interface of that table, so that answers find their way. Next: `ip4-rewrite`
-//! with what the label sends to a next hop, `lookup-ip4-dst` or `ip4-lookup` with what is looked up, by `ip4-input`
-//! if there is more to look at.
+//! interface's moves to an interface of that table, so that answers find their way. Next: `ip4-rewrite` with packets
+//! that the label sends to a next hop; `lookup-ip4-dst` or `ip4-lookup` with packets to look up, through `ip4-input` if
+//! there is more to check.
 
 use super::pop;
 use crate::headers::visible;
@@ -39,7 +39,7 @@ graph::edges! {
     }
 }
 
-/// The same of IPv6, in the same order.
+/// The same for IPv6, in the same order.
 mod edge6 {
     graph::edges! {
         pub enum Edge {
@@ -81,7 +81,7 @@ impl Disposition {
         Disposition { family, is_uniform, view }
     }
 
-    /// Bytes of the least header of its family.
+    /// Bytes of the shortest header of the family.
     fn header_length(&self) -> usize {
         match self.family {
             Family::Ip4 => ipv4::HEADER_LEN,
@@ -90,7 +90,7 @@ impl Disposition {
     }
 }
 
-/// What makes a header no plain one.
+/// The bits of a header that is not valid.
 const UNSOUND: u32 = check::SHORT | check::VERSION | check::TOTAL_LENGTH | check::CHECKSUM;
 const NO_HOST: u32 = check::MARTIAN_SOURCE | check::SPECIAL_DESTINATION;
 const REMARKABLE: u32 = UNSOUND | NO_HOST | check::HEADER_LENGTH | check::FRAGMENT | check::CHAINED;
@@ -99,7 +99,7 @@ impl Map for Disposition {
     #[inline]
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         let one = one_value(vector.targets()).map(Leaf);
-        // Where it goes is the label's matter: nobody is told of a better way.
+        // The label decides the path, so the sender gets no redirect to a better next hop.
         let is_behind = one.is_some_and(|leaf| leaf.kind() == kind::POP);
         let marks = flag::REDIRECTED | if is_behind { flag::BEHIND_LABEL } else { 0 };
         let is_examined = vector.common_flags() & check::EXAMINED != 0;
@@ -139,7 +139,7 @@ impl Map for Disposition {
     }
 }
 
-/// The destinations of packets of IPv4.
+/// The destinations of IPv4 packets.
 fn destinations(cx: &mut Context<'_>, vector: &mut Vector, found: &mut [u32]) {
     let (frames, _) = vector.l3_frames(cx.buffers);
     for (i, found) in found.iter_mut().enumerate().take(frames.len()) {
@@ -147,7 +147,7 @@ fn destinations(cx: &mut Context<'_>, vector: &mut Vector, found: &mut [u32]) {
     }
 }
 
-/// What stands before the network headers of all packets, if it is the same and kernels know it.
+/// The bytes before the network headers of all packets, if they are the same and the kernels know them.
 fn before_all(vector: &mut Vector) -> Option<Before> {
     let columns = vector.columns();
     let (begin, end) = (one_value(columns.l2)?, one_value(columns.l3)?);
@@ -155,8 +155,8 @@ fn before_all(vector: &mut Vector) -> Option<Before> {
 }
 
 impl Disposition {
-    /// Looks at the headers behind the labels: check bits, lengths without padding, and the destinations of IPv4. The
-    /// union of all faults.
+    /// Checks the headers behind the labels: sets check bits and lengths without padding, and reads the destinations of
+    /// IPv4. Returns the union of all faults.
     #[inline]
     fn examine(&self, cx: &mut Context<'_>, vector: &mut Vector, found: &mut [u32]) -> u32 {
         if let Some(before) = before_all(vector) {
@@ -164,7 +164,7 @@ impl Disposition {
             let (frames, sides) = vector.l2_frames(cx.buffers, all);
             return self.judge_all(&frames, before, sides.flags, sides.length, found);
         }
-        // From the headers on.
+        // Lengths from the headers on.
         let mut lengths = [0; VECTOR_SIZE];
         let columns = vector.columns();
         let ends = columns.length.iter().zip(columns.l2.iter()).zip(columns.l3.iter());
@@ -197,7 +197,7 @@ impl Disposition {
         }
     }
 
-    /// What the labels say of hops and class, into the headers behind them.
+    /// In the uniform model, copies the labels' time to live and traffic class into the headers behind them.
     fn take_over(&self, cx: &mut Context<'_>, vector: &mut Vector) {
         for i in 0..vector.len() {
             let row = vector.row(i);
@@ -212,7 +212,7 @@ impl Disposition {
         }
     }
 
-    /// Plain packets with the same leaf.
+    /// Handles ordinary packets with the same leaf.
     #[inline]
     fn all(&self, vector: &mut Vector, leaf: Leaf, view: &ViewTable, found: &[u32]) {
         let one_rx = vector.one_rx_interface();
@@ -247,7 +247,7 @@ impl Disposition {
         vector.set_edges(Edge::Lookup.into());
     }
 
-    /// One packet, with all that can be special about it.
+    /// Handles one packet, with all special cases.
     fn one(&self, cx: &Context<'_>, row: &mut Row, view: &ViewTable, found: u32) -> Edge {
         let leaf = Leaf(row.target);
         if visible(cx, row).len() < self.header_length() {
@@ -274,7 +274,7 @@ impl Disposition {
             Some(table) => view.table_of(self.family, row.rx_interface) == table,
         };
         match table {
-            // What there is to be said of it is said there.
+            // `ip4-input` or `ip6-input` makes the remaining checks.
             _ if !is_plain && is_of_table => {
                 row.flags &= !check::ALL;
                 Edge::Input
@@ -293,14 +293,14 @@ impl Disposition {
         }
     }
 
-    /// Whether a header about which something is not plain is sound all the same.
+    /// Checks whether a header that is not ordinary is nevertheless valid.
     fn judge(&self, cx: &Context<'_>, row: &mut Row) -> Edge {
         let whole = row.l3_length();
         let bytes = visible(cx, row);
         let is_sound = match self.family {
             Family::Ip4 => {
                 let is_sound = match ipv4::Header::new_checked(bytes) {
-                    // A chained packet's bytes are not all here.
+                    // The bytes of a chained packet are not all in this buffer.
                     Ok(_) => true,
                     Err(ipv4::ParseError::TotalLengthBeyondData { total_len, .. }) => usize::from(total_len) <= whole,
                     Err(_) => false,
@@ -326,7 +326,7 @@ impl Disposition {
             return Edge::NoHost;
         }
         if is_ip4 && row.flags & flag::CHAINED == 0 {
-            // With options the header pass did not cut padding off.
+            // With options, the header pass did not remove the padding.
             row.length = row.l3 - row.l2 + ipv4::Header::new_unchecked(bytes).total_len();
         }
         Edge::Rewrite
@@ -334,7 +334,7 @@ impl Disposition {
 }
 
 impl Edge {
-    /// What is found sound is looked up where a leaf says.
+    /// Sends a valid packet to be looked up in the table of a leaf.
     fn into_table(self, row: &mut Row, leaf: Leaf) -> Edge {
         if self != Edge::Rewrite {
             return self;

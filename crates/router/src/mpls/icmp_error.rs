@@ -4,9 +4,9 @@
 //! with private addresses. So the message gets the packet's labels and follows its path. The router at the end of the
 //! path has a route back (RFC 3032 2.3.2). The message quotes the packet's label stack (RFC 4884, RFC 4950).
 //!
-//! Reads: `l3`, the label stack; in the scratch word an [`icmp::Report`] of what to say, of too long a packet with
-//! the length that fits from the top label on. Writes: the labelled message in place of the packet. Next:
-//! `mpls-lookup`.
+//! Reads: `l3`, the label stack; in the scratch word an [`icmp::Report`] of what to say. For a packet that is too long,
+//! the report has the length that fits, counted from the top label. Writes: the labelled message in place of the
+//! packet. Next: `mpls-lookup`.
 
 use crate::headers::{trace_mpls, visible};
 use crate::icmp::{self, SharedPolicy, error as icmp4, report::keep_first_buffer};
@@ -56,11 +56,11 @@ graph::edges! {
     }
 }
 
-/// Why the original is dropped: by family, and by whether it was too long.
+/// The edge by which the original is dropped: by family, and by whether it was too long.
 const SENT: [[Edge; 2]; 2] =
     [[Edge::TimeExceeded, Edge::FragmentationNeeded], [Edge::HopLimitExceeded, Edge::PacketTooBig]];
 
-/// Labels that are looked past: more are no stack of anybody's.
+/// The most labels that are skipped: no reasonable stack has more.
 const MAX_LABELS: usize = 16;
 const TTL: u8 = 255;
 
@@ -85,7 +85,7 @@ impl MplsIcmpError {
         let Some(packet) = Labelled::of(cx, row) else { return Edge::NotIp };
         let report = icmp::Report::from(row.scratch);
         let is_too_long = report.kind == Type::DESTINATION_UNREACHABLE;
-        // The report's length counts labels.
+        // The report's length includes the labels.
         let labels = packet.stack().len() * ENTRY_LEN;
         let mtu = report.rest.saturating_sub(labels as u32);
         let inside = Row { l3: row.l3 + labels as u16, ..*row };
@@ -116,7 +116,7 @@ impl MplsIcmpError {
                 let from = view.and_then(|view| view.ip6.address_towards(to)).or(policy.router_id6);
                 let Some(from) = from else { return Edge::NoAddress };
                 let report = match is_too_long {
-                    // It says no more: there is no room for the length of a quote (RFC 4884 4.6).
+                    // The message has no more fields: it has no room for the length of a quote (RFC 4884 4.6).
                     true => crate::icmp6::Report { rest: mtu, ..crate::icmp6::Report::packet_too_big(0) },
                     false => crate::icmp6::Report {
                         rest: u32::from(quoted_words(to.into())) << 24,
@@ -136,17 +136,17 @@ impl MplsIcmpError {
     }
 }
 
-/// What there is to be told, of which family, and how.
+/// The message to send, by family.
 enum Message {
     V4 { from: std::net::Ipv4Addr, to: std::net::Ipv4Addr, report: icmp::Report },
     V6 { from: std::net::Ipv6Addr, to: std::net::Ipv6Addr, report: crate::icmp6::Report, too_long_for: Option<usize> },
 }
 
-/// What is known of a packet behind labels.
+/// A packet behind its labels.
 struct Labelled {
     entries: [StackEntry; MAX_LABELS],
     depth: usize,
-    /// Bytes of the packet inside that there are to quote.
+    /// Bytes of the packet inside that can be quoted.
     inside: usize,
     is_ip6: bool,
 }
@@ -192,7 +192,7 @@ impl Labelled {
     }
 }
 
-/// Puts the labelled message in the packet's place.
+/// Writes the labelled message in the packet's place.
 fn write(cx: &mut Context<'_>, row: &mut Row, packet: &Labelled, message: &Message, id: u16) {
     keep_first_buffer(cx, row);
     let labels = packet.stack().len() * ENTRY_LEN;
@@ -200,14 +200,14 @@ fn write(cx: &mut Context<'_>, row: &mut Row, packet: &Labelled, message: &Messa
     let (headers, quoted, is_extended) = match message {
         Message::V4 { .. } => (icmp4::HEADERS, QUOTED, true),
         Message::V6 { too_long_for: None, .. } => (headers6, QUOTED, true),
-        // As much as any link of IPv6 carries (RFC 4443 2.4 (c)), and this one.
+        // As much as any IPv6 link carries (RFC 4443 2.4 (c)), and as this path carries.
         Message::V6 { too_long_for: Some(mtu), .. } => {
             (headers6, packet.inside.min(usize::from(ipv6::MIN_MTU).min(*mtu).saturating_sub(headers6)), false)
         }
     };
     let extension = if is_extended { EXTENSION_LEN + labels } else { 0 };
     let length = labels + headers + quoted + extension;
-    // Well before a buffer's end: link headers and labels are few, and it has 2 kB.
+    // Well before the end of a buffer: link headers and labels are few, and a buffer has 2 kB.
     let begin = (row.l3 as usize).min(graph::buffer::STRIDE - length);
     let (inside, there) = (row.l3 as usize + labels, packet.inside.min(quoted));
     let bytes = cx.buffers.bytes_mut(row.packet);

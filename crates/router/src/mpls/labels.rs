@@ -1,32 +1,33 @@
-//! Labels that packets get on their way.
+//! The labels that paths push onto packets.
 
 use std::fmt;
 use std::sync::Arc;
 use wire::mpls::{IMPLICIT_NULL, StackEntry};
 
-/// Hops that a packet may take behind a label that was not told how many.
+/// The time to live of a label for which none is configured.
 pub const USUAL_TTL: u8 = 64;
 
-/// What an operator says that a path puts before packets (RFC 3031 3.10), the top label first. `None`: nothing.
+/// The labels that an operator configures for a path (RFC 3031 3.10), the top label first. `None`: no labels.
 pub type OutLabels = Option<Arc<Stated>>;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Stated {
     pub labels: Vec<u32>,
-    /// Time to live and traffic class are those of what is inside, there and back (RFC 3443, uniform model; else pipe).
+    /// Time to live and traffic class are copied from the packet inside, and back at the end (RFC 3443: uniform model;
+    /// otherwise pipe model).
     pub is_uniform: bool,
-    /// Those of labels in the pipe model.
+    /// The time to live and the traffic class of labels in the pipe model.
     pub ttl: Option<u8>,
     pub traffic_class: Option<u8>,
 }
 
 impl Stated {
-    /// What a path says: nothing, when that is so.
+    /// The labels in the form that paths store; `None` when nothing is configured.
     pub fn shared(self) -> OutLabels {
         (self != Stated::default()).then(|| Arc::new(self))
     }
 
-    /// The labels as they are put on. In the place of another one the last has what that had.
+    /// The labels as they are pushed. When they replace another label, the last one copies that label's values.
     pub(crate) fn pushed(&self, is_swap: bool) -> Vec<OutLabel> {
         let (ttl, class) = (self.ttl.unwrap_or(USUAL_TTL), self.traffic_class.unwrap_or(0));
         let says_nothing = self.ttl.is_none() && self.traffic_class.is_none();
@@ -40,7 +41,7 @@ impl Stated {
     }
 }
 
-/// ` out-labels 17 18 uniform`, as commands have it.
+/// ` out-labels 17 18 uniform`, as in commands.
 impl fmt::Display for Stated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.labels.is_empty() {
@@ -55,16 +56,16 @@ impl fmt::Display for Stated {
     }
 }
 
-/// A label that is put on.
+/// A label that is pushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct OutLabel {
-    /// With time to live and traffic class, when it does not copy those.
+    /// The label, with time to live and traffic class unless it copies those.
     pub entry: StackEntry,
-    /// It has those of what is below it.
+    /// Whether it copies time to live and traffic class from below it.
     pub copies: bool,
 }
 
-/// Labels on top of others. One that copies has what is below it: when that is set, it is set too.
+/// Labels on top of others. A label that copies from a label with fixed values gets the same fixed values.
 pub(crate) fn on_top(over: &[OutLabel], under: &[OutLabel]) -> Vec<OutLabel> {
     let mut all = [over, under].concat();
     for at in (1..all.len()).rev() {
@@ -95,7 +96,7 @@ mod tests {
         assert_eq!(shown(&stated(&[17, 18], false, None).pushed(false)), [(17, Some(64)), (18, Some(64))]);
         assert_eq!(shown(&stated(&[17, 3], false, Some(9)).pushed(false)), [(17, Some(9))]);
         assert_eq!(shown(&stated(&[17, 18], true, None).pushed(false)), [(17, None), (18, None)]);
-        // A swap passes on what the label had.
+        // A swap passes on the old label's values.
         assert_eq!(shown(&stated(&[17, 18], false, None).pushed(true)), [(17, None), (18, None)]);
         assert_eq!(shown(&stated(&[17, 18], false, Some(9)).pushed(true)), [(17, Some(9)), (18, None)]);
         assert_eq!(shown(&stated(&[3], false, None).pushed(true)), []);

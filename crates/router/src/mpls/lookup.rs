@@ -1,9 +1,9 @@
 //! `mpls-lookup`: where labels lead (the incoming label map of RFC 3031 3.11).
 //!
-//! Reads: `target`, the top entry of the label stack; `l3`, where it is. Writes: `target`, the leaf that it resolves
-//! to; in the scratch word, the label that it is changed for; `l3`, behind labels that were taken off to look at the
-//! next one; for `mpls-icmp-error`, what to say in the scratch word. Next: by the leaf's kind; a packet whose time to
-//! live is used up goes on only where its label is taken off at the end of its path.
+//! Reads: `target`, the top entry of the label stack; `l3`, the position of that entry. Writes: `target`, the leaf that
+//! the label resolves to; in the scratch word, the label that replaces it; `l3`, behind labels that were removed to
+//! look up the next one; for `mpls-icmp-error`, what to say in the scratch word. Next: by the leaf's kind. A packet
+//! whose time to live has expired only continues where its label is removed at the end of its path.
 
 use super::pop;
 use super::table::{ENTROPY, SharedLabels};
@@ -20,7 +20,7 @@ use wire::mpls::{ENTROPY_INDICATOR, ENTRY_LEN, StackEntry};
 use wire::pretty::Summary;
 
 graph::edges! {
-    /// Of all nodes that look at leaves of labels.
+    /// The edges of all nodes that read leaves of labels.
     pub enum Edge {
         Output => next "mpls-output",
         LoadBalance => next "mpls-load-balance",
@@ -50,7 +50,7 @@ graph::edges! {
     }
 }
 
-/// Most labels that are taken off one packet here to look at the next.
+/// The most labels of one packet that are removed here to look up the next.
 const MAX_IN_A_ROW: usize = 4;
 
 pub fn spec() -> NodeSpec {
@@ -59,7 +59,7 @@ pub fn spec() -> NodeSpec {
 
 pub const EDGES: &[EdgeSpec] = Edge::EDGES;
 
-/// By the upper six bits of a leaf: its kind, and of labels taken off which node lets out what is inside.
+/// By the upper six bits of a leaf: its kind, and for removed labels the node that handles the packet inside.
 const CLASSES: usize = 64;
 
 static BY_CLASS: [EdgeIndex; CLASSES] = by_class();
@@ -91,7 +91,7 @@ pub(super) fn edge_of(leaf: u32) -> EdgeIndex {
     BY_CLASS[(leaf >> 26) as usize & (CLASSES - 1)]
 }
 
-/// Sends each packet on by its leaf.
+/// Sends each packet to the edge of its leaf.
 #[inline]
 pub(super) fn dispatch(vector: &mut Vector) {
     let columns = vector.columns();
@@ -113,11 +113,11 @@ impl MplsLookup {
     }
 }
 
-/// Whether labels have to be looked at one by one: one is taken off to look at the next, or something may be about
-/// entropy.
+/// Whether a label must be handled on its own: it is removed to look up the next one, or it may involve an entropy
+/// label.
 #[inline(always)]
 fn is_strange(leaf: u32) -> bool {
-    // No branches: they are compared many at a time.
+    // Without branches, so that many leaves are compared at a time.
     (leaf >> 28 == kind::LOOKUP as u32) | (leaf >> 28 == kind::MISS as u32)
 }
 
@@ -131,7 +131,7 @@ impl Map for MplsLookup {
         let any_expires = vector.any_flags() & check::TTL != 0;
         let (targets, swaps) = vector.targets_and_scratch();
         match one_value(targets) {
-            // One path, and nothing that differs on it: most often so between two routers.
+            // All packets have the same label and fields: common between two routers.
             Some(entry) => {
                 let way = table.lookup(cx.round, LabelKey::of_entry(entry));
                 targets.fill(way.leaf.0);
@@ -162,14 +162,14 @@ fn find(tables: &[Option<LabelLookup>], index: LabelTableIndex) -> Option<&Label
     tables.get(usize::from(index.0))?.as_ref()
 }
 
-/// The entry of a packet's label stack so many bytes behind its network header; none where the packet ends before.
+/// The entry of a packet's label stack at an offset from its network header, or `None` where the packet ends before.
 fn entry_at(cx: &Context<'_>, row: &Row, at: usize) -> Option<StackEntry> {
     let is_there = at + ENTRY_LEN <= row.l3_length();
     let bytes = visible(cx, row).get(at..)?.first_chunk().filter(|_| is_there)?;
     Some(StackEntry::from_bytes(*bytes))
 }
 
-/// One packet, from its top label on.
+/// Handles one packet, from its top label on.
 fn one(cx: &mut Context<'_>, tables: &[Option<LabelLookup>], row: &mut Row) -> EdgeIndex {
     let mut index = LabelTableIndex::DEFAULT;
     for _ in 0..MAX_IN_A_ROW {
@@ -181,12 +181,12 @@ fn one(cx: &mut Context<'_>, tables: &[Option<LabelLookup>], row: &mut Row) -> E
         match leaf.kind() {
             kind::MISS => return Edge::Unknown.into(),
             _ if entry.ttl() == 0 => return expired(row),
-            // Whoever looks into the packet looks at its hops.
+            // The step for what is inside checks the time to live.
             kind::LOOKUP => {}
             _ if entry.ttl() == 1 && !ends_here => return expired(row),
             _ => {
                 if behind > ENTRY_LEN {
-                    // In the place of the last: what takes a label off takes one.
+                    // Moves the label to the place of the last entry, because the next node removes one entry.
                     row.l3 += (behind - ENTRY_LEN) as u16;
                     let entry = StackEntry::new(entry.label(), entry.traffic_class(), true, entry.ttl());
                     let place = row.l3 as usize..row.l3 as usize + ENTRY_LEN;
@@ -205,7 +205,7 @@ fn one(cx: &mut Context<'_>, tables: &[Option<LabelLookup>], row: &mut Row) -> E
         }
         match entry_at(cx, row, 0) {
             None => return Edge::CutShort.into(),
-            // Whoever sent it here took the label off that told what is inside (RFC 3031 3.16).
+            // The previous router removed the label that identified the packet inside (RFC 3031 3.16).
             Some(entropy) if entropy.is_bottom() => {
                 let family = match visible(cx, row).get(ENTRY_LEN).map(|byte| byte >> 4) {
                     Some(4) => Family::Ip4,
@@ -221,8 +221,8 @@ fn one(cx: &mut Context<'_>, tables: &[Option<LabelLookup>], row: &mut Row) -> E
     Edge::TooMany.into()
 }
 
-/// Where a label leads, and how many bytes of the stack are done with that. An entropy label at the bottom is as if
-/// it were not there: the label above it tells what is inside (RFC 6790 4.2).
+/// Where a label leads, and how many bytes of the stack that uses. An entropy label at the bottom is ignored: the label
+/// above it identifies the packet inside (RFC 6790 4.2).
 fn resolve(cx: &Context<'_>, table: &LabelLookup, row: &Row, entry: StackEntry) -> (LabelAction, usize) {
     let way = table.lookup(cx.round, LabelKey::of_entry(entry.0));
     if entry.is_bottom() || !is_strange(way.leaf.0) || way.leaf == ENTROPY {
@@ -240,13 +240,13 @@ fn resolve(cx: &Context<'_>, table: &LabelLookup, row: &Row, entry: StackEntry) 
     }
 }
 
-/// RFC 3032 2.4.2: not sent on, and the sender is told if it can be.
+/// RFC 3032 2.4.2: the packet is not forwarded, and its sender gets a report if that is possible.
 fn expired(row: &mut Row) -> EdgeIndex {
     row.scratch = icmp::Report::ttl_expired().into();
     Edge::IcmpError.into()
 }
 
-/// VPP's words.
+/// In VPP's words.
 pub(super) fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
     writeln!(f, "  dpo-idx {}", Leaf(snapshot.row.target).index())?;
     writeln!(f, "{}", Summary::mpls(snapshot.l3()).indented(2))

@@ -1,10 +1,10 @@
-//! MPLS (RFC 3031, RFC 3032): labels that are changed, put on and taken off.
+//! MPLS (RFC 3031, RFC 3032): swaps, pushes and pops labels.
 //!
-//! The packet's way: `mpls-input` -> `mpls-lookup` (-> `mpls-load-balance`) -> `mpls-output` -> the interface's
-//! output, with another label; or, when the last one is taken off, `ip4-mpls-label-disposition-pipe` -> `ip4-rewrite`
-//! or `lookup-ip4-dst`. Packets that are not forwarded are answered by `mpls-icmp-error`. Labels that routes put on
-//! IP packets are part of the adjacency's link header: that costs nothing more than a longer header, but for the
-//! uniform model, which has a node behind `ip4-rewrite`.
+//! The packet's way: `mpls-input` -> `mpls-lookup` (-> `mpls-load-balance`) -> `mpls-output` -> the interface's output,
+//! with another label; or, when the last label is popped, `ip4-mpls-label-disposition-pipe` -> `ip4-rewrite` or
+//! `lookup-ip4-dst`. `mpls-icmp-error` reports packets that are not forwarded. Labels that routes push onto IP packets
+//! are part of the adjacency's link header. They cost no more than a longer header, except in the uniform model, which
+//! has a node after `ip4-rewrite`.
 
 pub mod cli;
 pub(crate) mod config;
@@ -53,17 +53,17 @@ pub(crate) const CAPABILITY: Capability = Capability {
     ],
 };
 
-/// It works on packets of interfaces that take labelled ones.
+/// The feature works on packets of interfaces that accept labelled packets.
 fn when_enabled(interface: &Interface) -> Option<String> {
     (interface.is_up() && interface.mpls).then(String::new)
 }
 
-/// What is labelled may leave by any.
+/// Labelled packets may leave by any interface.
 fn when_up(interface: &Interface) -> Option<String> {
     crate::capability::when_up(interface)
 }
 
-/// Nodes that others connect to.
+/// Nodes to which other capabilities connect edges.
 pub(crate) struct Nodes {
     pub output: NodeIndex,
 }
@@ -71,10 +71,10 @@ pub(crate) struct Nodes {
 /// The edges of `mpls-output` to the nodes that resolve neighbours.
 pub(crate) const ARP_EDGE: u16 = output::Edge::Arp as u16;
 pub(crate) const DISCOVER_EDGE: u16 = output::Edge::Discover as u16;
-/// That to the node that tells control of packets to a neighbour in doubt.
+/// The edge to the node that reports packets to stale neighbours to the control thread.
 pub(crate) const STALE_EDGE: u16 = output::Edge::Stale as u16;
 
-/// What control and the capability's nodes share.
+/// What the control thread and the capability's nodes share.
 #[derive(Clone, Copy)]
 pub(crate) struct Shared<'a> {
     pub view: &'a SharedViews,

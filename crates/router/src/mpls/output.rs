@@ -1,10 +1,10 @@
 //! `mpls-output`: sends labelled packets to their next hop, with another label, with more, or without the top one.
 //!
-//! Reads: `target` (an adjacency), the scratch word (with some, the label that is put on), `l3` (where the label is
-//! that goes), `length`. Writes: labels and the link header into the packet, with the label's time to live, one less,
-//! and its traffic class; `l2`, `l3` and `length`. Next: the adjacency's interface output, by `ip6-stale-neighbor`
-//! when the next hop was not confirmed lately; `ip4-arp` or `ip6-discover-neighbor` when it is not known, as a packet
-//! behind its label; `mpls-icmp-error` with what is too long.
+//! Reads: `target` (an adjacency), the scratch word (for some leaves, the label to push), `l3` (the position of the
+//! label to replace), `length`. Writes: labels and the link header into the packet, with the label's time to live minus
+//! one and its traffic class; `l2`, `l3` and `length`. Next: the adjacency's interface output, through
+//! `ip6-stale-neighbor` when the next hop was not confirmed lately; `ip4-arp` or `ip6-discover-neighbor` when the next
+//! hop is not known, with the packet behind its label; `mpls-icmp-error` with packets that are too long.
 
 use crate::icmp;
 use graph::vector::one_value;
@@ -15,7 +15,7 @@ use tables::{Leaf, ObjectHandle, kind};
 use wire::mpls::ENTRY_LEN;
 
 graph::edges! {
-    /// Edges to the interfaces' outputs follow these.
+    /// The edges to the interfaces' outputs follow these.
     pub enum Edge {
         Arp => next "ip4-arp",
         Discover => next "ip6-discover-neighbor",
@@ -47,7 +47,7 @@ impl MplsOutput {
         MplsOutput { objects }
     }
 
-    /// Packets that change one label for another on an untagged link, as long as they are such; how many.
+    /// Handles packets that swap one label on an untagged link, up to the first other packet. Returns how many.
     fn swap(&self, cx: &mut Context<'_>, vector: &mut Vector) -> usize {
         let objects = self.objects.load(cx.round);
         let longest = longest(vector);
@@ -83,8 +83,7 @@ impl MplsOutput {
     }
 }
 
-/// The link header of a leaf that has its label changed for the one that was found beside it, when it takes packets
-/// of that length; with that label.
+/// The link header and the new label of a leaf that swaps its label, if it accepts packets of that length.
 #[inline(always)]
 fn swapping<'r>(leaf: u32, swap: u32, object: &ObjectRef<'r>, longest: u16) -> Option<(&'r [u8; 14], u32)> {
     let is_swap = Leaf(leaf).kind() == kind::SWAP && object.is_complete() && longest <= object.mtu();
@@ -92,7 +91,7 @@ fn swapping<'r>(leaf: u32, swap: u32, object: &ObjectRef<'r>, longest: u16) -> O
     Some((rewrite.first_chunk().expect("18 bytes"), swap))
 }
 
-/// The longest packet of the vector from its label on.
+/// The length of the longest packet of the vector, from its label on.
 #[inline]
 fn longest(vector: &mut Vector) -> u16 {
     let columns = vector.columns();
@@ -113,17 +112,17 @@ impl Map for MplsOutput {
     }
 }
 
-/// One packet, whatever is done with its label.
+/// Handles one packet, whatever happens to its label.
 fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_>) -> EdgeIndex {
     let mut row = vector.row(i);
     if row.l3_length() > object.mtu().into() {
         cx.count(TOO_BIG, 1);
-        // From the label on; what that leaves for the packet inside is for who looks into it.
+        // The length counts from the label on; `mpls-icmp-error` computes what that leaves for the packet inside.
         vector.set_scratch(i, icmp::Report::fragmentation_needed(object.mtu()).into());
         return Edge::IcmpError.into();
     }
     if !object.is_complete() {
-        // Its label says where it goes, and is asked again.
+        // The label is looked up again later, because it determines the path.
         row.l3 += ENTRY_LEN as u16;
         row.flags |= flag::BEHIND_LABEL;
         vector.set_row(i, row);
@@ -131,7 +130,7 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
     }
     let mut own = [0; MAX_REWRITE];
     let rewrite = match Leaf(row.target).kind() {
-        // The label that was found beside the leaf is the last.
+        // The label in the scratch word becomes the last one.
         kind::SWAP => {
             let own = &mut own[..object.rewrite().len()];
             own.copy_from_slice(object.rewrite());

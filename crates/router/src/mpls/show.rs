@@ -76,7 +76,7 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
     }));
 }
 
-/// What a label means of itself, as VPP names it.
+/// The meaning of a reserved label, by VPP's name.
 fn name(label: u32) -> Option<&'static str> {
     match label {
         IPV4_EXPLICIT_NULL => Some("ip4-explicit-null"),
@@ -87,7 +87,7 @@ fn name(label: u32) -> Option<&'static str> {
     }
 }
 
-/// `16:eos/21`: with the bit that says whether it is at the bottom, a label has 21.
+/// `16:eos/21`: a label with its bottom-of-stack bit takes 21 bits.
 struct Name(LabelKey);
 
 impl fmt::Display for Name {
@@ -101,7 +101,7 @@ impl fmt::Display for Name {
 }
 
 impl Router {
-    /// Where a leaf of labels leads, in words.
+    /// The text for where a leaf of labels leads.
     pub(crate) fn label_leaf_text(&self, leaf: Leaf) -> String {
         let (family, short, long) = match pop::family_of(leaf) {
             Family::Ip4 => (Family::Ip4, "ip4", "ipv4"),
@@ -166,7 +166,7 @@ fn show_fib(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandE
     }
 }
 
-/// Where a label leads: by who wants it and a list of paths, or by what it means of itself.
+/// Where a label leads: by its source and a list of paths, or by its reserved meaning.
 #[derive(Serialize)]
 struct ShownRoute {
     source: &'static str,
@@ -192,16 +192,16 @@ impl Serialize for ShownLabel {
     }
 }
 
-/// The labels of a table, page by page: those that mean something of themselves come first.
+/// The labels of a table, page by page: the reserved ones come first.
 #[derive(Clone, Copy)]
 struct LabelPages {
     index: LabelTableIndex,
     id: u32,
-    /// Only this one.
+    /// Only this label.
     label: Option<u32>,
     /// Only at the bottom of the stack, or above it.
     is_bottom: Option<bool>,
-    /// Behind which of the others to go on: behind none before the first page.
+    /// The label after which the next page begins. `None` before the page of reserved labels, `Some(None)` after it.
     last: Option<Option<LabelKey>>,
 }
 

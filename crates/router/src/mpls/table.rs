@@ -1,4 +1,4 @@
-//! Tables of labels as control keeps them, and as nodes read them.
+//! Label tables as the control thread keeps them and as nodes read them.
 
 use crate::ip::control::{LabelTableIndex, Source};
 use crate::ip::leaving::Leaving;
@@ -13,17 +13,17 @@ use tables::{LabelAction, LabelKey, LabelLookup, LabelTable, Leaf, kind};
 use wire::Family;
 use wire::mpls::{ENTROPY_INDICATOR, FIRST_UNRESERVED, IPV4_EXPLICIT_NULL, IPV6_EXPLICIT_NULL, ROUTER_ALERT};
 
-/// Most tables, the default one included.
+/// The most tables, the default one included.
 pub const MAX_TABLES: usize = 256;
 
-/// The tables by index, as control publishes them; none where there is none.
+/// The tables by index, as the control thread publishes them; `None` where there is no table.
 pub(crate) type SharedLabels = Arc<Published<Vec<Option<LabelLookup>>>>;
 
-/// Of the entropy label indicator: it and the label behind it are taken off, and what was on top of them is looked up
-/// again.
+/// The leaf of the entropy label indicator: it and the label behind it are removed, and the label that was above them
+/// is looked up again.
 pub(crate) const ENTROPY: Leaf = Leaf::new(kind::LOOKUP, 1 << 16);
 
-/// Who wants a label, and by which paths.
+/// The source and the paths of a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LabelRoute {
     pub source: Source,
@@ -50,7 +50,7 @@ impl Labels {
         self.routes.iter().map(|(key, route)| (*key, *route))
     }
 
-    /// The labels behind one, or all.
+    /// The labels after a given one, or all.
     pub fn behind(&self, key: Option<LabelKey>) -> impl Iterator<Item = (LabelKey, LabelRoute)> + '_ {
         let from = key.map_or(Bound::Unbounded, Bound::Excluded);
         self.routes.range((from, Bound::Unbounded)).map(|(key, route)| (*key, *route))
@@ -60,12 +60,12 @@ impl Labels {
         self.routes.get(&key).copied()
     }
 
-    /// What lookups find.
+    /// What lookups find for a label.
     pub fn shown(&self, key: LabelKey) -> LabelAction {
         self.table.get(key)
     }
 
-    /// Gives a label other paths, or none. What it had.
+    /// Sets or removes the paths of a label. Returns its earlier ones.
     pub fn set(&mut self, key: LabelKey, route: Option<LabelRoute>, way: LabelAction) -> Option<LabelRoute> {
         self.table.set(key, way);
         match route {
@@ -79,13 +79,13 @@ impl Labels {
     }
 }
 
-/// What labels mean of themselves (RFC 3032 2.1, RFC 6790).
+/// The meanings of reserved labels (RFC 3032 2.1, RFC 6790).
 pub(crate) fn reserved() -> impl Iterator<Item = (LabelKey, Leaf)> {
     let key = LabelKey::new;
     [
         (key(IPV4_EXPLICIT_NULL, true), pop::into_table(Family::Ip4, None, false)),
         (key(IPV6_EXPLICIT_NULL, true), pop::into_table(Family::Ip6, None, false)),
-        // RFC 4182: not at the bottom only.
+        // RFC 4182: not only at the bottom.
         (key(IPV4_EXPLICIT_NULL, false), Leaf::new(kind::LOOKUP, 0)),
         (key(IPV6_EXPLICIT_NULL, false), Leaf::new(kind::LOOKUP, 0)),
         (key(ROUTER_ALERT, false), Leaf::new(kind::PUNT, 0)),
@@ -94,12 +94,12 @@ pub(crate) fn reserved() -> impl Iterator<Item = (LabelKey, Leaf)> {
     .into_iter()
 }
 
-/// Whether operators may say where a label leads.
+/// Whether operators may configure where a label leads.
 pub(crate) fn is_free(label: u32) -> bool {
     label >= FIRST_UNRESERVED
 }
 
-/// All of them.
+/// All label tables.
 pub struct LabelTables {
     places: Vec<Option<Labels>>,
     shared: SharedLabels,
@@ -116,7 +116,7 @@ impl LabelTables {
     }
 
     /// # Panics
-    /// When there is no such table. Those that lists and callers have from [`LabelTables::find`] are there.
+    /// When there is no such table. The tables of lists, and those that callers have from [`LabelTables::find`], exist.
     pub(crate) fn get_mut(&mut self, index: LabelTableIndex) -> &mut Labels {
         self.places[index.0 as usize].as_mut().expect("tables in use are there")
     }
@@ -125,23 +125,23 @@ impl LabelTables {
         (0..).map(LabelTableIndex).zip(&self.places).filter_map(|(index, labels)| Some((index, labels.as_ref()?)))
     }
 
-    /// The table of an identifier.
+    /// The table with an identifier.
     pub fn find(&self, id: u32) -> Option<LabelTableIndex> {
         self.iter().find(|(_, labels)| labels.id == id).map(|(index, _)| index)
     }
 
-    /// What operators know a table by.
+    /// The identifier that operators use for a table.
     pub fn id_of(&self, index: LabelTableIndex) -> u32 {
         self.get(index).map_or(0, |labels| labels.id)
     }
 
-    /// Makes a table. None: there are too many.
+    /// Adds a table. Returns `None` when there are too many.
     ///
     /// # Errors
     /// When there is no memory.
     pub(crate) fn add(&mut self, id: u32) -> std::io::Result<Option<LabelTableIndex>> {
         self.leaving.settled().for_each(drop);
-        // The default table has the first place, so that packets need not be told which theirs is.
+        // The default table has the first index, so that packets need no table index.
         let range = if id == 0 { 0..1 } else { 1..MAX_TABLES as u16 };
         let is_free = |index: &u16| {
             self.places.get(usize::from(*index)).is_none_or(Option::is_none) && !self.leaving.holds(index)
@@ -155,7 +155,7 @@ impl LabelTables {
         Ok(Some(LabelTableIndex(index)))
     }
 
-    /// Takes a table away that is empty.
+    /// Removes an empty table.
     pub(crate) fn remove(&mut self, graph: &Graph, index: LabelTableIndex) {
         self.places[index.0 as usize] = None;
         self.publish();
@@ -164,7 +164,7 @@ impl LabelTables {
         }
     }
 
-    /// Gives memory back that holds nothing any more.
+    /// Frees unused memory.
     pub(crate) fn trim(&mut self) {
         self.places.iter_mut().flatten().for_each(|labels| labels.table.trim());
     }
@@ -174,7 +174,7 @@ impl LabelTables {
         self.shared.publish(self.places.iter().map(handle).collect());
     }
 
-    /// Has lookups find what has become of a list.
+    /// Updates lookups to the new leaf of a list.
     pub(crate) fn lead(&mut self, table: LabelTableIndex, list: &PathList, id: ListId, way: LabelAction) {
         let Labels { table, routes, .. } = self.get_mut(table);
         match list.few_users() {

@@ -16,22 +16,22 @@ use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
 use wire::{Family, MacAddress};
 
-/// RFC 4861 section 10, RetransTimer: how long an answer may take.
+/// RFC 4861 section 10, RetransTimer: how long to wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// RFC 4862 section 5.1, DupAddrDetectTransmits.
 const TRANSMITS: u32 = 1;
-/// Most questions about one address that operators may ask for.
+/// The most probes for one address that operators may configure.
 pub const MAX_TRANSMITS: u32 = 16;
 
-/// What is told of a question, by which its sender knows it again when the link reflects it (RFC 7527).
+/// A random value in a probe, by which the sender recognises the probe when the link reflects it (RFC 7527).
 pub type Nonce = [u8; 6];
 
-/// How it stands with an own address that is not used. All others are.
+/// Why one of our addresses is not in use. All addresses without a standing are in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// The link is being asked.
+    /// The router is probing the link.
     Tentative(Nonce),
-    /// This station has it.
+    /// This station has the address.
     Duplicate(MacAddress),
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for Standing {
     }
 }
 
-/// An address that is being asked about.
+/// An address that is being probed.
 #[derive(Debug)]
 struct Probe {
     questions_left: u32,
@@ -57,13 +57,13 @@ impl Timed for Probe {
     }
 }
 
-/// What is being asked.
+/// The addresses that are being probed.
 #[derive(Debug)]
 pub struct Detection {
-    /// Questions about each address; 0: none is asked, addresses are used at once.
+    /// Probes for each address. With 0 there are none, and addresses are used at once.
     pub transmits: u32,
     probes: Agenda<(InterfaceIndex, Ipv6Addr), Probe>,
-    /// The time of the last tick, which tests have run ahead of the clock.
+    /// The time of the last tick. Tests let it run ahead of the clock.
     ticked: Instant,
 }
 
@@ -87,19 +87,19 @@ impl Detection {
     }
 }
 
-/// A number that nobody can guess.
+/// A number that other hosts cannot guess.
 fn nonce() -> Nonce {
     *crate::random::number().to_be_bytes().first_chunk().expect("eight bytes")
 }
 
 impl Router {
-    /// Sets how often the link is asked about an address before that is used. Questions that run go on as they began.
+    /// Sets how many probes are sent for an address before it is used. Running detections continue unchanged.
     pub fn set_dad_transmits(&mut self, transmits: Option<u32>) {
         self.detection.transmits = transmits.unwrap_or(TRANSMITS).min(MAX_TRANSMITS);
     }
 
-    /// Addresses have appeared on an interface, or it can be used again: asks whether anybody has them, or, when
-    /// nobody is to be asked, says that we do.
+    /// Called for new addresses of an interface, and when the interface becomes usable again: probes for other stations
+    /// that have them. If probes are disabled, announces them at once.
     pub(crate) fn detect_duplicates(&mut self, index: InterfaceIndex, addresses: &[Ipv6Addr]) {
         let asks = self.detection.transmits > 0;
         let now = self.detection.now();
@@ -125,7 +125,8 @@ impl Router {
         if is_news {
             self.publish_facts();
         }
-        // Who does not listen to the group of an address does not hear that others have it (RFC 4862 5.4.2).
+        // Without membership in an address's group, the router would not hear that another station has the address (RFC
+        // 4862 5.4.2).
         self.listen_anew(index);
         match asks {
             true => self.tick_detection(now),
@@ -133,7 +134,7 @@ impl Router {
         }
     }
 
-    /// The same of all addresses of an interface.
+    /// The same for all addresses of an interface.
     pub(crate) fn detect_all_duplicates(&mut self, index: InterfaceIndex) {
         let Ok(interface) = self.interfaces.get(index) else { return };
         let of_networks = interface.ip6.addresses.iter().map(|prefix| prefix.address());
@@ -141,7 +142,7 @@ impl Router {
         self.detect_duplicates(index, &addresses);
     }
 
-    /// An interface cannot be used: nobody is asked any more.
+    /// Called when an interface has become unusable: ends all probes.
     pub(crate) fn suspend_detection(&mut self, index: InterfaceIndex) {
         let Ok(interface) = self.interfaces.get_mut(index) else { return };
         let of_tentative = |_: &Ipv6Addr, standing: &mut Standing| matches!(standing, Standing::Tentative(_));
@@ -156,7 +157,7 @@ impl Router {
         self.listen_anew(index);
     }
 
-    /// An address is no longer on an interface.
+    /// Called when an address is removed from an interface.
     pub(crate) fn forget_standing(&mut self, index: InterfaceIndex, address: Ipv6Addr) {
         self.detection.probes.remove(&(index, address));
         if let Ok(interface) = self.interfaces.get_mut(index) {
@@ -164,7 +165,7 @@ impl Router {
         }
     }
 
-    /// Asks what is due, and takes into use what nobody claimed in time.
+    /// Sends the probes that are due, and begins to use addresses that no station claimed in time.
     pub(crate) fn tick_detection(&mut self, now: Instant) {
         self.detection.ticked = self.detection.ticked.max(now);
         let mut settled = Vec::new();
@@ -191,7 +192,7 @@ impl Router {
         }
     }
 
-    /// An address is used from now on.
+    /// Called when an address comes into use.
     fn address_is_ours(&mut self, index: InterfaceIndex, address: Ipv6Addr) {
         self.announce6(index, address);
         if address.is_unicast_link_local() {
@@ -199,8 +200,8 @@ impl Router {
         }
     }
 
-    /// Somebody says that it has an address, or asks for it as we do (RFC 4862 5.4.3, 5.4.4). Gives whether it was
-    /// one that we only ask about.
+    /// Called when another station has an address, or probes for it at the same time (RFC 4862 5.4.3, 5.4.4). Returns
+    /// whether the address was still being probed.
     pub(crate) fn address_is_claimed(&mut self, index: InterfaceIndex, address: Ipv6Addr, by: MacAddress) -> bool {
         let Ok(interface) = self.interfaces.get_mut(index) else { return false };
         if !matches!(interface.ip6.standing.get(&address), Some(Standing::Tentative(_))) {
@@ -224,7 +225,7 @@ impl Router {
         true
     }
 
-    /// An address that somebody had is tried again.
+    /// Tries an address again that another station had.
     fn take_back(&mut self, index: InterfaceIndex, address: Ipv6Addr) {
         if address.is_unicast_link_local() {
             return;

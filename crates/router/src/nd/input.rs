@@ -1,8 +1,8 @@
-//! `icmp6-neighbor-discovery`: answers solicitations, and tells control what neighbours say.
+//! `icmp6-neighbor-discovery`: answers solicitations, and reports messages of neighbours to the control thread.
 //!
-//! Reads: the message, which begins so many bytes behind `l3` as the scratch word says, and the frame's addresses.
-//! Writes: the answer in place. Next: `interface-output` with an answer, back by the interface from which the
-//! solicitation came, or the end of messages that were taken in (RFC 4861 section 7).
+//! Reads: the message, whose offset from `l3` is in the scratch word, and the frame's addresses. Writes: the answer in
+//! place. Next: `interface-output` with an answer, back by the interface from which the solicitation came; or the end
+//! of accepted messages (RFC 4861 section 7).
 
 use super::dad::{Nonce, Standing};
 use crate::events::EventSender;
@@ -131,18 +131,18 @@ const COUNTERS: &[CounterSpec] = &[
 const SENT: usize = 0;
 const ASKERS_NOT_LEARNED: usize = 1;
 
-/// Conflicts that a worker tells control of, a second.
+/// Conflicts per second that a worker reports to the control thread.
 const CONFLICTS_TOLD: u32 = 10;
-/// Questions and advertisements of routers on an interface, a second.
+/// Router solicitations and advertisements per second that a worker reports, for each interface.
 const ROUTERS_TOLD: u32 = 10;
-/// An advertisement with the option that tells our Ethernet address.
+/// The length of an advertisement with the option for our Ethernet address.
 const ANSWER_LEN: usize = NEIGHBOUR_LEN + 8;
 
 pub fn spec() -> NodeSpec {
     NodeSpec { name: "icmp6-neighbor-discovery".into(), edges: Edge::EDGES, counters: COUNTERS, trace }
 }
 
-/// What the node reads.
+/// The tables that the node reads.
 #[derive(Clone)]
 pub struct Tables {
     pub view: SharedViews,
@@ -160,17 +160,17 @@ pub struct NdInput {
     events: EventSender,
 }
 
-/// Who says something, and how it came.
+/// The sender of a message, and the message's destination.
 struct Sender {
     source: Ipv6Addr,
     destination: Ipv6Addr,
     mac: MacAddress,
 }
 
-/// What somebody asks.
+/// The contents of a solicitation.
 struct Asked {
     target: Ipv6Addr,
-    /// The asker's Ethernet address.
+    /// The solicitation's Ethernet address of its sender.
     told: Option<MacAddress>,
     nonce: Option<Nonce>,
 }
@@ -204,7 +204,7 @@ impl NdInput {
         if header.hop_limit() != HOP_LIMIT {
             return Err(Edge::HopLimit);
         }
-        // RFC 6980 5: of several fragments, or of one that is all of it.
+        // RFC 6980 5: applies to messages in several fragments, and to those in a single one.
         let chain = Chain::walk(header.next_header(), &packet[HEADER_LEN..]);
         if row.flags & flag::REASSEMBLED != 0 || chain.is_ok_and(|chain| chain.fragment.is_some()) {
             return Err(Edge::Fragment);
@@ -240,7 +240,7 @@ impl NdInput {
         }
     }
 
-    /// Somebody asks who has an address (RFC 4861 7.1.1, 7.2.3).
+    /// Handles a neighbour solicitation (RFC 4861 7.1.1, 7.2.3).
     #[allow(clippy::too_many_arguments)]
     fn solicited(
         &mut self,
@@ -280,14 +280,14 @@ impl NdInput {
         if !self.replies.of(view.index).take(cx.now, policy.rates.ip6.replies) {
             return Err(Edge::RepliesLimited);
         }
-        // To all, as who probes has no address yet (RFC 4861 7.2.4).
+        // To all nodes, because the sender of a probe has no address yet (RFC 4861 7.2.4).
         let (to, to_mac) = match (is_probe, told) {
             (true, _) => (ALL_NODES, nd::group_mac(ALL_NODES)),
             (false, Some(told)) => (sender.source, told),
             (false, None) => (sender.source, a_stations(sender.mac)?),
         };
-        // Who answers for another leaves it to the asker whom to believe, and speaks of a host (RFC 4861 7.2.8). Any
-        // router of the network may answer for its anycast address: none overrides another (RFC 4861 7.2.7).
+        // A proxy does not override other answers, and speaks for a host (RFC 4861 7.2.8). Any router of the network
+        // may answer for its anycast address, and no answer overrides another (RFC 4861 7.2.7).
         let flags = AdvertisementFlags { router: is_ours || is_anycast, solicited: !is_probe, overrides: is_ours };
         let from = if is_anycast { view.ip6.address_towards(to).ok_or(Edge::Tentative)? } else { target };
         answer(cx, row, view, (to, to_mac), (from, target), flags);
@@ -295,7 +295,7 @@ impl NdInput {
         if let Some(mac) = told {
             let key = NeighbourKey::new(view.index, sender.source);
             let entry = tables.neighbours.get(cx.round, &key);
-            // Who asks us will soon be talked to.
+            // The router will soon send to a host that asks for its address.
             let rate = policy.rates.ip6.learning;
             if self.learner.learn(cx, (key, mac), Evidence::Hearsay, entry, true, rate).is_err() {
                 cx.count(ASKERS_NOT_LEARNED, 1);
@@ -304,7 +304,7 @@ impl NdInput {
         Ok(Edge::Reply)
     }
 
-    /// Somebody asks whether it may have an address that is to be ours (RFC 4862 5.4.3).
+    /// Another station probes for an address that we are probing, too (RFC 4862 5.4.3).
     fn tried_by_another(
         &mut self,
         cx: &Context<'_>,
@@ -320,7 +320,7 @@ impl NdInput {
         self.claimed(cx, view, asked.target, by)
     }
 
-    /// Somebody behaves as if it had an address of ours.
+    /// Another station uses one of our addresses.
     fn claimed(
         &mut self,
         cx: &Context<'_>,
@@ -334,7 +334,7 @@ impl NdInput {
         Err(Edge::OurAddress)
     }
 
-    /// Somebody says that it has an address (RFC 4861 7.1.2, 7.2.5).
+    /// Handles a neighbour advertisement (RFC 4861 7.1.2, 7.2.5).
     #[allow(clippy::too_many_arguments)]
     fn advertised(
         &mut self,
@@ -356,7 +356,7 @@ impl NdInput {
         }
         let entry = tables.neighbours.get(cx.round, &key);
         let known = entry.map(Entry::word).and_then(|word| word.mac());
-        // Who is asked directly need not tell the address that it is asked at (RFC 4861 4.4).
+        // A neighbour that was asked at its Ethernet address may leave that address out of its answer (RFC 4861 4.4).
         let Some(mac) = told.or(known) else {
             return Err(if entry.is_some() { Edge::NoLinkAddress } else { Edge::NotAskedFor });
         };
@@ -375,9 +375,9 @@ impl NdInput {
     }
 }
 
-/// Routers and hosts that look for them.
+/// Messages of routers, and of hosts that look for routers.
 impl NdInput {
-    /// A host asks which routers there are (RFC 4861 6.1.1).
+    /// Handles a router solicitation of a host (RFC 4861 6.1.1).
     fn routers_asked_for(
         &mut self,
         cx: &Context<'_>,
@@ -393,7 +393,7 @@ impl NdInput {
         self.tell_of_routers(cx, view, router_advertisement::Event::Solicited(view.index, host), Edge::RouterAsked)
     }
 
-    /// Another router speaks (RFC 4861 6.1.2).
+    /// Handles an advertisement of another router (RFC 4861 6.1.2).
     fn router_heard(
         &mut self,
         cx: &Context<'_>,
@@ -424,7 +424,7 @@ impl NdInput {
 
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
-/// An Ethernet address that a message tells, if it does.
+/// Checks the Ethernet address in a message, if there is one.
 fn link_address(told: Option<MacAddress>) -> Result<Option<MacAddress>, Edge> {
     told.map(a_stations).transpose()
 }
@@ -457,7 +457,7 @@ fn answer(
     row.scratch = view.index.0.into();
 }
 
-/// Writes an IPv6 packet with a neighbour advertisement that tells our Ethernet address.
+/// Writes an IPv6 packet with a neighbour advertisement that contains our Ethernet address.
 pub(super) fn write_advertisement(
     packet: &mut [u8],
     from: Ipv6Addr,
@@ -471,7 +471,7 @@ pub(super) fn write_advertisement(
     finish(packet, from, to);
 }
 
-/// Puts an IPv6 header before a message of Neighbor Discovery, and its checksum into it.
+/// Writes the IPv6 header before a message of Neighbor Discovery, and the checksum into the message.
 pub(crate) fn finish(packet: &mut [u8], from: Ipv6Addr, to: Ipv6Addr) {
     let (ip, message) = packet.split_at_mut(HEADER_LEN);
     icmpv6::Header::new_checked(&mut message[..]).expect("it has a header").fill_checksum(from, to);
@@ -491,7 +491,7 @@ impl Map for NdInput {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         let tables = self.tables.clone();
         vector.each_row(|row| {
-            // Such messages are shorter than one buffer.
+            // These messages are shorter than one buffer.
             if row.flags & flag::CHAINED != 0 {
                 return Edge::Truncated;
             }

@@ -1,9 +1,9 @@
-//! Neighbor Discovery for IPv6 (RFC 4861): who has which Ethernet address.
+//! Neighbor Discovery for IPv6 (RFC 4861): the Ethernet addresses of IPv6 neighbours.
 //!
-//! Workers answer solicitations, take in what neighbours say ([`input`]) and tell hosts of better next hops
-//! ([`redirect`]); control asks and announces ([`send`]). Addresses of this router's are asked about before they are
-//! used ([`dad`]); hosts behind other interfaces are answered for ([`proxy`]). What is known of neighbours is in
-//! [`crate::neighbour`].
+//! Workers answer solicitations and learn from the messages of neighbours ([`input`]), and tell hosts of better next
+//! hops ([`redirect`]). The control thread sends solicitations and announcements ([`send`]). It probes the link for
+//! each of this router's addresses before it uses the address ([`dad`]). The router answers for hosts behind other
+//! interfaces ([`proxy`]). The neighbours themselves are in [`crate::neighbour`].
 
 pub mod cli;
 pub(crate) mod config;
@@ -44,7 +44,7 @@ pub(crate) const CAPABILITY: Capability = Capability {
     ],
 };
 
-/// Nodes that control talks to.
+/// Nodes that the control thread sends messages to.
 pub(crate) struct Nodes {
     pub discover: NodeIndex,
 }

@@ -11,10 +11,10 @@ use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 use wire::{Family, Prefix};
 
-/// Most hosts that are answered for.
+/// The most hosts that the router answers for.
 pub const MAX_PROXIED: usize = 1024;
 
-/// Why a host is not answered for as wanted.
+/// Why the router cannot answer for a host as configured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyError {
     #[error("{0} is no address of a host beyond its link")]
@@ -29,21 +29,21 @@ pub enum ProxyError {
     TooMany,
 }
 
-/// The hosts that are answered for, and where they are.
+/// The hosts that the router answers for, and the interfaces behind which they are.
 pub type Proxied = BTreeSet<(InterfaceIndex, Ipv6Addr)>;
 
-/// The route to a host itself.
+/// The host route of a host.
 fn route(index: InterfaceIndex, host: Ipv6Addr) -> (Prefix, Path) {
     (Prefix::host(host.into()), Path::new(PathAction::Attached(index)))
 }
 
 impl Router {
-    /// Answers for a host that is behind an interface, on the others of its table on whose networks its address would
-    /// be.
+    /// Makes the router answer for a host behind an interface. It answers on those other interfaces of the same table
+    /// whose networks contain the host's address.
     ///
     /// # Errors
-    /// When there is no such interface, nobody is behind it, the address is no host's or one of ours, it is answered
-    /// for already, or there are too many; then nothing has changed.
+    /// When there is no such interface or it is a loopback, the address cannot be a host's, is one of ours or is
+    /// answered for already, or there are too many hosts; then nothing has changed.
     pub fn add_proxied_host(&mut self, index: InterfaceIndex, host: Ipv6Addr) -> Result<(), Error> {
         let interface = self.interfaces.get(index)?;
         let name = interface.name.clone();
@@ -66,7 +66,7 @@ impl Router {
         Ok(())
     }
 
-    /// Whether a host of a table is nobody's whom we know: not ours, and not answered for.
+    /// Refuses a host of a table whose address is one of ours, or that the router answers for already.
     fn check_proxied(&self, table: TableIndex, host: Ipv6Addr) -> Result<(), ProxyError> {
         let has = |other: &&Interface| other.ip6.addresses.iter().any(|own| own.address() == host);
         if let Some(owner) = self.interfaces.iter().filter(|other| other.ip6.table == table).find(has) {
@@ -78,26 +78,26 @@ impl Router {
         }
     }
 
-    /// The interface behind which a host of a table is, that is answered for.
+    /// The interface behind which a host of a table is, if the router answers for that host.
     pub(crate) fn proxied_in(&self, table: TableIndex, host: Ipv6Addr) -> Option<String> {
         let mut behind = self.proxied_hosts().filter(|(_, other)| *other == host).map(|(index, _)| index);
         let index = behind.find(|index| self.table_of(*index, Family::Ip6) == table)?;
         self.interfaces.get(index).ok().map(|interface| interface.name.clone())
     }
 
-    /// Whether the hosts behind an interface could be of another table.
+    /// Checks that the hosts behind an interface may move to another table.
     ///
     /// # Errors
-    /// When one of them is ours there, or answered for.
+    /// When one of them is ours there, or is answered for there.
     pub(crate) fn check_proxied_move(&self, index: InterfaceIndex, to: TableIndex) -> Result<(), Error> {
         let mut hosts = self.proxied_hosts().filter(|(of, _)| *of == index);
         Ok(hosts.try_for_each(|(_, host)| self.check_proxied(to, host))?)
     }
 
-    /// Answers for a host no longer.
+    /// Stops answering for a host.
     ///
     /// # Errors
-    /// When it is not answered for.
+    /// When the router does not answer for it.
     pub fn remove_proxied_host(&mut self, index: InterfaceIndex, host: Ipv6Addr) -> Result<(), Error> {
         let interface = self.interfaces.get(index)?;
         let (name, table) = (interface.name.clone(), interface.ip6.table);
@@ -107,7 +107,8 @@ impl Router {
         let (prefix, path) = route(index, host);
         self.remove_route_in(table, prefix, Source::Proxy, &[path])?;
         self.proxied.remove(&(index, host));
-        // Who was learned may have been known by that route only; whom an operator stated stays.
+        // A learned neighbour may have been reachable by that route only. A neighbour that an operator configured
+        // stays.
         let key = NeighbourKey::new(index, host);
         let is_learned = self.neighbours.get(&key).is_some_and(|neighbour| !neighbour.state.is_static());
         if is_learned && !self.is_on_link(&key) {
@@ -117,19 +118,19 @@ impl Router {
         Ok(())
     }
 
-    /// Hosts that are answered for, with the interfaces behind which they are.
+    /// The hosts that the router answers for, with the interfaces behind which they are.
     pub fn proxied_hosts(&self) -> impl Iterator<Item = (InterfaceIndex, Ipv6Addr)> + '_ {
         self.proxied.iter().copied()
     }
 
-    /// An interface goes away, and its routes with it.
+    /// Called when an interface is deleted, together with its routes.
     pub(crate) fn forget_proxied_hosts(&mut self, index: InterfaceIndex) {
         if self.proxied.extract_if(.., |(of, _)| *of == index).count() > 0 {
             self.settle_all_proxied();
         }
     }
 
-    /// A host of a table is answered for from now on, or no longer.
+    /// Updates the interfaces that answer for a host, after the host was added or removed.
     fn settle_proxied_host(&mut self, table: TableIndex, host: Ipv6Addr) {
         let is_here = |interface: &&Interface| {
             interface.ip6.table == table && interface.ip6.addresses.iter().any(|network| network.contains(host))
@@ -138,7 +139,7 @@ impl Router {
         self.settle_proxied_of(here);
     }
 
-    /// Brings the hosts for which an interface answers in line with its networks. Facts are to be published then.
+    /// Updates the hosts that an interface answers for to its networks. The caller then publishes the interface's view.
     pub(crate) fn settle_proxied(&mut self, index: InterfaceIndex) {
         let Ok(interface) = self.interfaces.get(index) else { return };
         let ip6 = &interface.ip6;
@@ -153,7 +154,7 @@ impl Router {
         }
     }
 
-    /// The same of all interfaces.
+    /// The same for all interfaces.
     pub(crate) fn settle_all_proxied(&mut self) {
         self.settle_proxied_of(self.interfaces.iter().map(|interface| interface.index).collect());
     }

@@ -1,10 +1,10 @@
 //! `ip6-redirect`: tells hosts of a better first hop than this router (RFC 4861 section 8.2), as `ip4-redirect` does.
 //!
-//! `ip6-rewrite` sends packets here that are about to leave by the interface that they came by, when an operator
-//! wants redirects there. They go back and on their way, marked, so that they come here once. When the sender is a
-//! neighbour it gets a redirect as well: to the destination itself, when that is on the link, else to the next
-//! router, which hosts know by its link-local address only. Reads: `target`, the adjacency; the packet at `l3`. Next:
-//! `ip6-rewrite` with the packet, `ip6-glean` with the message.
+//! `ip6-rewrite` sends packets here that are about to leave by the interface that they came by, if redirects are
+//! enabled on it. The packets return to `ip6-rewrite` with a mark, so that they come here only once. A sender that is a
+//! neighbour also gets a redirect: to the destination itself when that is on the link, else to the next router, which
+//! hosts know only by its link-local address. Reads: `target`, the adjacency; the packet at `l3`. Next: `ip6-rewrite`
+//! with the packet, `ip6-glean` with the message.
 
 use super::input::finish;
 use crate::icmp::redirect::{self, Advice, Edge as Order, Tables};
@@ -51,9 +51,9 @@ pub fn spec() -> NodeSpec {
     NodeSpec { name: "ip6-redirect".into(), edges: Edge::EDGES, counters: COUNTERS, trace: crate::headers::trace_ip6 }
 }
 
-/// Bytes of the option that tells the target's Ethernet address.
+/// Bytes of the option with the target's Ethernet address.
 const LINK_OPTION_LEN: usize = 8;
-/// The option of the quote counts in so many bytes.
+/// The length field of the option for the quote counts in units of this size.
 const OPTION_UNIT: usize = 8;
 
 /// A redirect.
@@ -63,7 +63,7 @@ pub(super) struct Advice6 {
     destination: Ipv6Addr,
     target: Ipv6Addr,
     target_mac: MacAddress,
-    /// The object of what goes onto the link.
+    /// The object for packets onto the link.
     link: u32,
 }
 
@@ -101,7 +101,7 @@ impl Advice for Advice6 {
         (self.sender.into(), self.destination.into())
     }
 
-    /// As much as fits the least MTU (RFC 4861 4.5), in whole units of options.
+    /// As much as fits the least MTU (RFC 4861 4.5), in whole option units.
     fn quoted(cx: &Context<'_>, row: &Row) -> usize {
         let quote = report::quoted(cx, row, usize::from(MIN_MTU) - Self::HEADERS);
         quote - quote % OPTION_UNIT
@@ -118,7 +118,7 @@ impl Advice for Advice6 {
     }
 
     fn leave(&self, row: &mut Row) {
-        // It is from an address of the link only, so that routes have no say.
+        // The message is from a link-local address, so routes do not apply.
         row.target = Leaf::new(kind::GLEAN, self.link).0;
         row.flags |= check::EXAMINED6;
     }

@@ -1,8 +1,8 @@
-//! `arping`: asks a host on the wire whether it is there, by ARP or Neighbor Discovery, or announces an address of
-//! ours.
+//! `arping`: checks whether a host on the link answers, by ARP or Neighbor Discovery, or announces one of our
+//! addresses.
 //!
-//! Workers note when they hear of a neighbour; that it was heard of after it was asked is its answer. So nothing is
-//! asked of packets. One that was not known becomes a neighbour by its answer, as any other.
+//! Workers record when they hear of a neighbour. If they hear of it after a request, that is its answer. So the workers
+//! have no extra work for each packet. A host that was unknown becomes a neighbour by its answer, like any other.
 
 use super::NeighbourKey;
 use super::known::State;
@@ -17,23 +17,23 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use wire::{Family, MacAddress};
 
-/// What VPP does unless told otherwise.
+/// VPP's defaults.
 const REPEAT: u32 = 1;
 const INTERVAL: f64 = 1.0;
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
-/// Of a day.
+/// A day.
 const LONGEST_INTERVAL: f64 = 86_400.0;
-/// The last answer is waited for so long at least, and at most.
+/// The shortest and the longest wait for the last answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 const MOST_PATIENCE: Duration = Duration::from_secs(3);
-/// While an answer is waited for, it is looked for so often.
+/// How often to check for an answer while one is pending.
 const LOOK: Duration = Duration::from_millis(10);
-/// Most that run at once: each may run for days.
+/// The most that may run at once: each may run for days.
 const MOST: usize = 32;
-/// How long the reader is left waiting before it is asked whether it is still there.
+/// How long the client may wait before the router checks that it is still connected.
 const READER_PATIENCE: Duration = Duration::from_millis(100);
 
-/// What has come of it.
+/// The result so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Outcome {
     sent: u32,
@@ -41,22 +41,22 @@ struct Outcome {
     mac: Option<MacAddress>,
 }
 
-/// A host that is asked, or an address that is announced.
+/// A host that is asked for, or an address that is announced.
 struct Arping {
     key: NeighbourKey,
     is_gratuitous: bool,
     repeat: u32,
     interval: Duration,
-    /// When it goes on: the next question, or the end.
+    /// When the next step is due: the next request, or the end.
     due: Instant,
-    /// Since a question that has no answer yet: when the host was heard of before, if it was known.
+    /// While a request is pending: when the host was heard of before it, if it was known.
     waits: Option<Option<u64>>,
     outcome: Outcome,
     report: Sender<Outcome>,
     reader: Weak<()>,
 }
 
-/// Those that run.
+/// All that run.
 #[derive(Default)]
 pub(crate) struct Arpings {
     live: Vec<Arping>,
@@ -109,7 +109,7 @@ impl Router {
         Ok((outcome, reader))
     }
 
-    /// Sends what is due, looks for answers, and ends those that have had all of them, or whose reader has gone.
+    /// Sends what is due, checks for answers, and ends those that have all their answers or whose client has gone.
     pub(crate) fn tick_arpings(&mut self, now: Instant) {
         if self.arpings.live.is_empty() {
             return;
@@ -119,7 +119,7 @@ impl Router {
         live.retain_mut(|arping| {
             let goes_on = self.advance_arping(arping, now);
             if !goes_on {
-                // Its reader may have gone.
+                // The client may have gone.
                 let _ = arping.report.try_send(arping.outcome);
             }
             goes_on
@@ -127,7 +127,7 @@ impl Router {
         self.arpings.live = live;
     }
 
-    /// Says whether it goes on.
+    /// Returns whether it continues.
     fn advance_arping(&mut self, arping: &mut Arping, now: Instant) -> bool {
         let key = arping.key;
         if let Some(before) = arping.waits
@@ -156,11 +156,11 @@ impl Router {
             (true, IpAddr::V6(address)) => self.announce6(key.interface, address),
             (false, _) => arping.waits = Some(self.ask_on_wire(key)),
         }
-        // Nobody answers an announcement.
+        // No host answers an announcement.
         !(arping.is_gratuitous && is_last)
     }
 
-    /// Asks for a host, known or not; says when it was heard of before, if it is known.
+    /// Asks for a host, known or not. Returns when it was heard of before, if it is known.
     fn ask_on_wire(&mut self, key: NeighbourKey) -> Option<u64> {
         match self.neighbours.get(&key).map(|known| known.state) {
             Some(state) if state.mac().is_some() => {
@@ -171,7 +171,7 @@ impl Router {
                 }
                 Some(heard)
             }
-            // It is being asked for.
+            // A request for it is already pending.
             Some(State::Incomplete { .. }) => None,
             Some(_) => {
                 self.neighbours.take(&key);
@@ -220,14 +220,14 @@ fn arping(router: &mut Router, args: &Args, is_gratuitous: bool) -> Result<Box<d
     Ok(Box::new(ShowArping { address: key.address, interface, is_gratuitous, repeat, outcome, _reader: reader }))
 }
 
-/// One that runs: it is waited for when it is rendered, which is on the session's thread, not on control's.
+/// A running `arping`. The session's thread waits for it while it renders it, so that the control thread does not.
 struct ShowArping {
     address: IpAddr,
     interface: String,
     is_gratuitous: bool,
     repeat: u32,
     outcome: Receiver<Outcome>,
-    /// As long as it is there, somebody reads.
+    /// Exists as long as the client reads.
     _reader: Arc<()>,
 }
 

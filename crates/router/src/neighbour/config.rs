@@ -1,5 +1,4 @@
-//! What operators said of neighbours as the commands that say it. Learned ones are no
-//! configuration.
+//! The operator's neighbour settings, as the commands that configure them. Learned neighbours are no configuration.
 
 use super::NeighbourKey;
 use super::known::{Limits, State};
@@ -10,7 +9,7 @@ use crate::interface;
 use crate::listing::PAGE;
 use wire::Family;
 
-/// How many there may be, how long they live, how often they are asked.
+/// How many neighbours there may be, how long they live, and the rates of requests.
 pub(crate) fn limits(router: &Router, into: &mut Vec<Statement>) {
     for (family, word, rate) in [(Family::Ip4, "ip4", "set arp rate"), (Family::Ip6, "ip6", "set ip6 nd rate")] {
         let limits = router.neighbours.limits(family);
@@ -31,13 +30,13 @@ pub(crate) fn limits(router: &Router, into: &mut Vec<Statement>) {
     }
 }
 
-/// The neighbours that were told.
+/// The neighbours that operators configured.
 pub(crate) fn statements() -> Box<dyn Statements> {
     Box::new(Told { last: None })
 }
 
 struct Told {
-    /// Behind which to go on.
+    /// The neighbour after which to continue.
     last: Option<NeighbourKey>,
 }
 

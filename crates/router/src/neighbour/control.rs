@@ -1,10 +1,9 @@
-//! What control does about neighbours: learns them, asks for them, lets them age.
+//! The control thread's part in neighbours: learns them, asks for them, lets them age.
 //!
-//! A neighbour that packets wait for is asked for at once and again each second, three
-//! times in all; then its packets are refused, and for [`SILENCE`] it is not asked again.
-//! A learned neighbour is asked directly when it has not been heard of for the configured
-//! age, and forgotten when it does not answer (RFC 1122 2.3.2.1); IPv6's, that packets are sent
-//! to, much sooner ([`super::reachability`]).
+//! When packets wait for a neighbour, the router asks for it at once and then each second, three times in all. After
+//! that it refuses the packets, and does not ask again for [`SILENCE`]. When a learned neighbour has not been heard of
+//! for the configured age, the router asks it directly, and forgets it if it does not answer (RFC 1122 2.3.2.1). IPv6
+//! neighbours that packets are sent to are asked much sooner ([`super::reachability`]).
 
 use super::known::{Limits, Neighbour, State};
 use super::resolve::Resolve;
@@ -18,30 +17,29 @@ use std::time::{Duration, Instant};
 use tables::{Leaf, Replacement, kind};
 use wire::{Family, MacAddress, Prefix};
 
-/// Requests before giving up, and the time between them (RFC 1122 2.3.2.1: at most one
-/// a second).
+/// Requests before giving up, and the time between them (RFC 1122 2.3.2.1: at most one a second).
 pub const REQUESTS: u32 = 3;
 pub const REQUEST_INTERVAL: Duration = Duration::from_secs(1);
-/// How long a neighbour that did not answer is not asked again.
+/// How long the router does not ask again for a neighbour that did not answer.
 pub const SILENCE: Duration = Duration::from_secs(5);
-/// Silent neighbours that are remembered.
+/// The most silent neighbours that are remembered.
 pub const MAX_SILENT: usize = 4096;
-/// Whether a neighbour's address says nothing beyond its link: no table has a route to it.
+/// Whether a neighbour's address is valid on its link only: no table has a route to it.
 fn is_of_its_link(key: &NeighbourKey) -> bool {
     matches!(key.address, IpAddr::V6(address) if address.is_unicast_link_local())
 }
 
-/// The route to a neighbour itself.
+/// The host route of a neighbour.
 fn host_route(key: &NeighbourKey) -> (Prefix, Vec<Path>) {
     let way = PathAction::Via { next_hop: key.address, interface: Some(key.interface) };
     (Prefix::host(key.address), vec![Path::new(way)])
 }
 
-/// Neighbours that are looked at in one go when all are.
+/// Neighbours that are processed in one part when all are processed.
 const PART: usize = 4096;
 
 impl Router {
-    /// Takes in what a worker saw of a neighbour.
+    /// Handles a worker's report about a neighbour.
     pub(crate) fn handle_neighbour(&mut self, event: Event) {
         match event {
             Event::Resolve(key) => self.resolve_neighbour(key),
@@ -49,13 +47,13 @@ impl Router {
             Event::Used(key) => self.neighbour_used(key, self.neighbours.now()),
             Event::Doubted(key) => self.doubt_neighbour(key),
             Event::Learned(key, mac, evidence) => {
-                // The interface may have changed since the worker looked.
+                // The interface may have changed since the worker's check.
                 if !self.is_on_link(&key) {
                     return;
                 }
                 if let Err(error) = self.learn_neighbour(key, mac, evidence) {
                     self.neighbours.of_family[key.family()].met.refused += 1;
-                    // Who was not asked for has not been silent.
+                    // A neighbour that was not asked for is not silent.
                     let state = self.neighbours.by_key.get(&key).map(|neighbour| neighbour.state);
                     if matches!(state, Some(State::Incomplete { .. })) {
                         self.fall_silent(key, self.neighbours.now());
@@ -68,10 +66,10 @@ impl Router {
         }
     }
 
-    /// Makes a neighbour known by what it said.
+    /// Learns a neighbour from its message.
     fn learn_neighbour(&mut self, key: NeighbourKey, mac: MacAddress, evidence: Evidence) -> Result<(), Error> {
         let before = self.neighbours.by_key.get(&key).copied();
-        // What an operator said is not overridden from the wire.
+        // A configured neighbour is not overridden by messages.
         if before.is_some_and(|before| before.state.is_static()) {
             return Ok(());
         }
@@ -91,10 +89,10 @@ impl Router {
         self.make_known(key, state, before.is_some_and(|before| before.no_fib_entry))
     }
 
-    /// Makes a neighbour known: by an operator (`is_static`) or by what it said.
+    /// Adds or changes a neighbour: as an operator (`is_static`), or as if it had sent a message.
     ///
     /// # Errors
-    /// When there is no such interface, the address is no host's, or there are too many.
+    /// When there is no such interface, the address cannot be a host's, or there are too many neighbours.
     pub fn set_neighbour(&mut self, key: NeighbourKey, mac: MacAddress, is_static: bool) -> Result<(), Error> {
         match is_static {
             true => self.set_static_neighbour(key, mac, false),
@@ -102,11 +100,10 @@ impl Router {
         }
     }
 
-    /// Makes a neighbour known, as an operator says. With `no_fib_entry` it gets no route of
-    /// its own.
+    /// Adds or changes a neighbour as an operator. With `no_fib_entry` it gets no host route.
     ///
     /// # Errors
-    /// When there is no such interface, the address is no host's, or there are too many.
+    /// When there is no such interface, the address cannot be a host's, or there are too many neighbours.
     pub fn set_static_neighbour(
         &mut self,
         key: NeighbourKey,
@@ -123,15 +120,15 @@ impl Router {
         self.make_known(key, state, no_fib_entry)
     }
 
-    /// Whether there can be such a neighbour.
+    /// Refuses a neighbour that cannot exist.
     fn check_neighbour(&self, key: &NeighbourKey, mac: MacAddress) -> Result<(), Error> {
         let interface = self.interfaces.get(key.interface)?;
         if interface.is_loopback() {
             return Err(Error::NoNeighbours(interface.name.clone()));
         }
-        // 0.0.0.0 would name the glean of the interface's own networks.
+        // 0.0.0.0 would be the glean of the interface's own networks.
         let is_broadcast = key.address == Ipv4Addr::BROADCAST;
-        // The table of workers keeps IPv4 addresses as IPv6 maps them.
+        // The workers' table stores IPv4 addresses as IPv4-mapped IPv6 addresses.
         let is_mapped = matches!(key.address, IpAddr::V6(address) if address.to_ipv4_mapped().is_some());
         if key.address.is_unspecified() || key.address.is_multicast() || is_broadcast || is_mapped {
             return Err(Error::BadNeighbourAddress(key.address));
@@ -168,11 +165,11 @@ impl Router {
             self.refresh_adjacencies(key.interface, Some(key.address));
             return Ok(());
         }
-        // Nothing may overtake the packets that wait. First its own route comes, which leads
-        // to where they wait: what arrives now waits behind them.
+        // No packet may overtake the pending ones. So the host route comes first: it leads to where they wait, and
+        // packets that arrive now wait behind them.
         self.neighbours.becoming_known = Some(key);
         let (prefix, paths) = host_route(&key);
-        // Beside that of a neighbour of this address on another interface.
+        // Beside the route of a neighbour with this address on another interface.
         let routed = if no_fib_entry {
             Ok(())
         } else {
@@ -195,16 +192,15 @@ impl Router {
 
     fn add_host_route(&mut self, key: NeighbourKey, prefix: Prefix, paths: Vec<Path>) -> Result<(), Error> {
         if is_of_its_link(&key) {
-            // Next hops that routes name are known from now on.
+            // Next hops of routes may be known from now on.
             self.install_hops_in(prefix);
             return Ok(());
         }
         self.add_route_in(self.table_of(key.interface, key.family()), prefix, Source::Neighbour, paths, false)
     }
 
-    /// Lets go what waits for a neighbour that has become known, and has packets go straight
-    /// to it from now on. The worker that receives does both between two rounds, and what was
-    /// held goes before what it then receives.
+    /// Releases the packets that wait for a neighbour, and sends later packets directly to it. The receiving worker
+    /// does both between two rounds, so that the held packets go before those that it receives next.
     fn release_waiting(&mut self, key: NeighbourKey) {
         let mut adjacencies = self.prepare_adjacencies(key);
         let node = self.waiting_node(key.family());
@@ -222,17 +218,17 @@ impl Router {
     /// Forgets a neighbour.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no such neighbour.
     pub fn remove_neighbour(&mut self, key: NeighbourKey) -> Result<(), Error> {
         self.neighbours.take(&key).ok_or(Error::NoSuchNeighbour(key.address))?;
         self.forget_ways_to(key);
         Ok(())
     }
 
-    /// What was built on a neighbour that is known no more.
+    /// Removes what depends on a neighbour that is not known any more.
     fn forget_ways_to(&mut self, key: NeighbourKey) {
         let (prefix, paths) = host_route(&key);
-        // It has none while it was never resolved; another interface's may.
+        // A neighbour that was never resolved has no route, but one on another interface may have it.
         let table = self.table_of(key.interface, key.family());
         if is_of_its_link(&key) || self.remove_route_in(table, prefix, Source::Neighbour, &paths).is_err() {
             self.install_hops_in(prefix);
@@ -242,7 +238,7 @@ impl Router {
         self.for_waiting(key, Resolve::refuse);
     }
 
-    /// Has workers know a neighbour's adjacency: routes of other tables onto its wire lead to it, too.
+    /// Makes a neighbour's adjacency known to workers: routes of other tables onto its link lead to it as well.
     fn hold_adjacency(&mut self, key: NeighbourKey) -> Result<(), Error> {
         let object = self.share_adjacency(key)?;
         self.neighbours.adjacencies.insert(key, object);
@@ -250,15 +246,15 @@ impl Router {
         Ok(())
     }
 
-    /// Workers do not know the neighbour any more.
+    /// Releases the adjacency of a neighbour that workers do not know any more.
     fn let_go_adjacency(&mut self, key: NeighbourKey) {
         if let Some(object) = self.neighbours.adjacencies.remove(&key) {
             self.ip.release(Leaf::new(kind::ADJACENCY, object));
         }
     }
 
-    /// A neighbour did not answer: what waits for it is refused, and it is left alone for a
-    /// while.
+    /// Called when a neighbour did not answer: refuses the packets that wait for it, and does not ask for it again for
+    /// a while.
     fn fall_silent(&mut self, key: NeighbourKey, now: Instant) {
         self.neighbours.take(&key);
         if self.neighbours.silent < MAX_SILENT {
@@ -269,10 +265,10 @@ impl Router {
         self.forget_ways_to(key);
     }
 
-    /// Sets how many neighbours of a family there may be and for how long. Those that are known stay.
+    /// Sets how many neighbours of a family there may be, and for how long. Known neighbours stay.
     ///
     /// # Errors
-    /// When operators have stated more than that.
+    /// When operators have configured more static neighbours than that.
     pub fn set_neighbour_limits(&mut self, family: Family, limits: Limits) -> Result<(), Error> {
         let of_family = |(key, _): &(&NeighbourKey, &Neighbour)| key.family() == family;
         let mut stated: HashMap<InterfaceIndex, usize> = HashMap::new();
@@ -303,7 +299,7 @@ impl Router {
         Ok(())
     }
 
-    /// Forgets what was learned, on one interface or on all.
+    /// Forgets the learned neighbours of one interface or of all.
     pub fn flush_learned(&mut self, interface: Option<InterfaceIndex>) {
         match interface {
             Some(interface) => self.flush_neighbours(interface, false),
@@ -314,7 +310,7 @@ impl Router {
         }
     }
 
-    /// Forgets the neighbours of an interface; static ones only when it goes away.
+    /// Forgets the neighbours of an interface; static ones only when the interface is deleted.
     pub(crate) fn flush_neighbours(&mut self, interface: InterfaceIndex, also_static: bool) {
         let mut behind = None;
         loop {
@@ -342,7 +338,7 @@ impl Router {
         }
     }
 
-    /// Tells the node that holds packets, on all workers.
+    /// Sends a message to the node that holds packets, on all workers.
     fn for_waiting(&self, key: NeighbourKey, act: fn(&mut Resolve, NeighbourKey)) {
         let node = self.waiting_node(key.family());
         self.graph.call(|_| {
@@ -354,15 +350,15 @@ impl Router {
         });
     }
 
-    /// Asks for a neighbour on the link, unless it is known: packets wait for it, or somebody else wants to know.
+    /// Asks for a neighbour on the link, unless it is known. Packets may wait for it, or a command may need it.
     pub fn resolve_neighbour(&mut self, key: NeighbourKey) {
         let known = self.neighbours.by_key.get(&key);
-        // Packets to one that has no route of its own would come back here for ever.
+        // Otherwise packets to a neighbour without a host route would return here endlessly.
         if known.is_some_and(|known| known.no_fib_entry && known.state.mac().is_some()) {
             return self.for_waiting(key, Resolve::refuse);
         }
         match known.map(|neighbour| neighbour.state) {
-            // Another worker's packets may wait already: then it has been asked for.
+            // Packets may already wait on another worker; then a request was sent.
             Some(State::Incomplete { .. }) => {}
             Some(State::Silent) => self.for_waiting(key, Resolve::refuse),
             Some(_) => self.for_waiting(key, Resolve::release),
@@ -377,10 +373,10 @@ impl Router {
         }
     }
 
-    /// Does what is due about neighbours.
+    /// Does what is due for neighbours.
     pub(crate) fn tick_neighbours(&mut self, now: Instant) {
         self.neighbours.ticked = now;
-        // Each step moves the neighbour's time on, or ends it.
+        // Each step makes the neighbour due later, or removes it.
         while let Some(&(due, key)) = self.neighbours.agenda.first()
             && due <= now
         {
@@ -389,7 +385,7 @@ impl Router {
         }
     }
 
-    /// The next step for a neighbour whose time has come: ask, or give up.
+    /// The next step for a neighbour that is due: asks for it, or gives up.
     fn advance(&mut self, key: NeighbourKey, now: Instant) {
         let Some(mut neighbour) = self.neighbours.by_key.get(&key).copied() else { return };
         let family = key.family();
@@ -397,7 +393,7 @@ impl Router {
             State::Incomplete { asked } => (asked, MacAddress::BROADCAST),
             State::Probing { mac, asked } => (asked, mac),
             State::Known { mac, .. } | State::Stale { mac } | State::Delay { mac } => {
-                // Workers may have heard of it since.
+                // Workers may have heard of it in the meantime.
                 if self.is_confirmed(key, neighbour) {
                     return;
                 }

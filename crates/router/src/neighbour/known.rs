@@ -1,6 +1,6 @@
-//! All neighbours and what is known of them: by key, by when something is due, and by how many each interface may have.
+//! All neighbours and their states: by key, by when something is due, and by interface for its limit.
 //!
-//! What is known is kept twice: here, and for workers in [`super::table`].
+//! The state exists twice: here, and for workers in [`super::table`].
 
 use super::conflict::Conflicts;
 use super::policy::{Policy, SharedPolicy};
@@ -19,20 +19,20 @@ use wire::{Family, MacAddress};
 /// Bounds of the limits on neighbours.
 pub const MAX_LIMIT: u32 = 1_000_000;
 
-/// What is known of a neighbour.
+/// The state of a neighbour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// Packets wait; that many requests were sent.
+    /// Packets wait; `asked` requests were sent.
     Incomplete { asked: u32 },
-    /// Reachable (RFC 4861 7.3.2), or an operator said so.
+    /// Reachable (RFC 4861 7.3.2), or configured by an operator.
     Known { mac: MacAddress, is_static: bool },
-    /// Known, but not confirmed lately, and nobody has sent to it since.
+    /// Known, but not confirmed lately, and no packet was sent to it since.
     Stale { mac: MacAddress },
-    /// Stale, and somebody sends to it: to be asked soon.
+    /// Stale, and packets are sent to it: it will be asked soon.
     Delay { mac: MacAddress },
-    /// Known, but stale or old: asked directly that many times.
+    /// Known, but stale or old: it was asked directly that many times.
     Probing { mac: MacAddress, asked: u32 },
-    /// Did not answer a short while ago.
+    /// It did not answer a short while ago.
     Silent,
 }
 
@@ -50,7 +50,7 @@ impl State {
         matches!(self, State::Known { is_static: true, .. })
     }
 
-    /// The same for workers.
+    /// The same state in the form for workers.
     fn word(&self) -> Word {
         match *self {
             State::Incomplete { .. } => Word::INCOMPLETE,
@@ -66,35 +66,35 @@ impl State {
 #[derive(Debug, Clone, Copy)]
 pub struct Neighbour {
     pub state: State,
-    /// When it was last told of or made; [`Neighbours::age`] is the time since it was heard.
+    /// When its state was last confirmed or set; [`Neighbours::age`] is the time since it was heard of.
     pub since: Instant,
-    /// It is a next hop for routes only, and has no route of its own.
+    /// Whether it is only a next hop for routes, and has no host route.
     pub no_fib_entry: bool,
-    /// What workers had heard (ticks) is in `since`.
+    /// The time at which workers heard of it (ticks) that `since` already includes.
     pub(super) reckoned: u64,
-    /// When something is to be done about it.
+    /// When the next step is due.
     pub(super) due: Option<Instant>,
 }
 
 /// How many neighbours of a family there may be, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// In all.
+    /// In total.
     pub limit: u32,
-    /// On one interface: a network that is full of names must not push out the others.
+    /// On one interface: hosts that invent addresses on one network must not push out the others' neighbours.
     pub interface_limit: u32,
-    /// After how long a learned neighbour that is not heard of is asked, and forgotten when it does not answer
-    /// (seconds); 0: never.
+    /// After how many seconds without a message a learned neighbour is asked, and forgotten if it does not answer; 0:
+    /// never.
     pub age: u32,
-    /// How long after its last answer a neighbour is sure to be there (seconds); then it is asked when it is used
-    /// ([`super::reachability`]). 0: it is not doubted.
+    /// How many seconds after its last answer a neighbour counts as reachable. After that it is asked when packets are
+    /// sent to it ([`super::reachability`]). 0: always.
     pub reachable: u32,
-    /// When there are too many, the one that was silent longest makes room.
+    /// Whether the neighbour that was silent longest makes room when there are too many.
     pub recycle: bool,
 }
 
 impl Limits {
-    /// Those that hold unless an operator has set others.
+    /// The default limits.
     pub const fn of(family: Family) -> Limits {
         let reachable = match family {
             Family::Ip4 => 0,
@@ -105,16 +105,16 @@ impl Limits {
     }
 }
 
-/// What is known of an interface's neighbours as a whole. Those that packets wait for or
-/// that are silent do not count: they come and go, and are few.
+/// The totals of an interface's neighbours. Neighbours that packets wait for, or that are silent, do not count: they
+/// come and go, and are few.
 #[derive(Debug, Default)]
 struct OfInterface {
     known: u32,
-    /// Learned ones, the longest unheard first.
+    /// The learned ones, in the order in which they were last heard of, the oldest first.
     learned: BTreeSet<(Instant, IpAddr)>,
 }
 
-/// What is known of a family's neighbours as a whole, on all interfaces.
+/// The totals of a family's neighbours, on all interfaces.
 #[derive(Debug)]
 pub(super) struct OfFamily {
     pub limits: Limits,
@@ -128,20 +128,19 @@ impl OfFamily {
     }
 }
 
-/// How often limits were met.
+/// How often limits were reached.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Met {
-    /// Neighbours that were not learned as there are too many.
+    /// Neighbours that were not learned because there are too many.
     pub refused: u64,
-    /// Neighbours that made room.
+    /// Neighbours that were removed to make room.
     pub recycled: u64,
 }
 
 /// All neighbours.
 pub struct Neighbours {
     pub(super) by_key: BTreeMap<NeighbourKey, Neighbour>,
-    /// The same that have something due, the soonest first: an event or a tick must not
-    /// cost a look at all of them.
+    /// Those with a next step that is due, the soonest first: an event or a tick must not cost a search through all.
     pub(super) agenda: BTreeSet<(Instant, NeighbourKey)>,
     by_interface: HashMap<(InterfaceIndex, Family), OfInterface>,
     pub(super) of_family: ByFamily<OfFamily>,
@@ -152,10 +151,10 @@ pub struct Neighbours {
     pub(super) conflicts: Conflicts,
     pub(super) refusals_told: Throttle,
     pub(super) moves_told: Throttle,
-    /// Known, but workers do not use it yet, see [`crate::Router::make_known`].
+    /// A neighbour that is known, but that workers do not use yet, see [`crate::Router::make_known`].
     pub(super) becoming_known: Option<NeighbourKey>,
     pub(super) ticked: Instant,
-    /// Of those that have a route.
+    /// The adjacencies of neighbours that have a route.
     pub(super) adjacencies: HashMap<NeighbourKey, u32>,
 }
 
@@ -179,7 +178,7 @@ impl Neighbours {
         }
     }
 
-    /// What workers know, and what operators set, for their nodes.
+    /// The workers' table of neighbours, and the operators' settings, for their nodes.
     pub(crate) fn shared(&self) -> Arc<Shared> {
         self.table.shared()
     }
@@ -188,7 +187,7 @@ impl Neighbours {
         self.shared_policy.clone()
     }
 
-    /// Gives memory back that those had which are gone.
+    /// Frees the memory of removed neighbours.
     pub(crate) fn trim(&mut self) {
         self.table.trim();
         self.adjacencies.shrink_to_fit();
@@ -208,12 +207,12 @@ impl Neighbours {
         self.by_key.get(key)?.state.mac()
     }
 
-    /// The same, when workers may use it already.
+    /// The same, if workers may use it already.
     pub(crate) fn mac_in_use(&self, key: &NeighbourKey) -> Option<MacAddress> {
         self.mac_of(key).filter(|_| self.becoming_known.as_ref() != Some(key))
     }
 
-    /// Whether it is doubted, and control wants to know of the next packet to it.
+    /// Whether it is stale, so that workers report the next packet to it to the control thread.
     pub(crate) fn is_stale(&self, key: &NeighbourKey) -> bool {
         self.by_key.get(key).is_some_and(|neighbour| matches!(neighbour.state, State::Stale { .. }))
     }
@@ -234,13 +233,13 @@ impl Neighbours {
         self.by_key.insert(key, neighbour);
     }
 
-    /// Takes it out for good.
+    /// Removes a neighbour completely.
     pub(super) fn take(&mut self, key: &NeighbourKey) -> Option<Neighbour> {
         self.table.remove(key);
         self.remove(key)
     }
 
-    /// Takes it out of all but the workers' table.
+    /// Removes it from everything but the workers' table.
     fn remove(&mut self, key: &NeighbourKey) -> Option<Neighbour> {
         let neighbour = self.by_key.remove(key)?;
         if let Some(due) = neighbour.due {
@@ -263,14 +262,14 @@ impl Neighbours {
         self.by_key.iter()
     }
 
-    /// Those of one interface.
+    /// The neighbours of one interface.
     pub fn of_interface(&self, interface: InterfaceIndex) -> impl Iterator<Item = (&NeighbourKey, &Neighbour)> {
         let first = NeighbourKey::new(interface, Ipv4Addr::UNSPECIFIED);
         let last = NeighbourKey::new(interface, Ipv6Addr::from([0xff; 16]));
         self.by_key.range(first..=last)
     }
 
-    /// Those behind one, or all; of all interfaces or one.
+    /// The neighbours after a given one, or all; of all interfaces or of one.
     pub fn behind(
         &self,
         last: Option<NeighbourKey>,
@@ -297,7 +296,7 @@ impl Neighbours {
         self.of_family[family].limits
     }
 
-    /// How often the limits of a family were met.
+    /// How often the limits of a family were reached.
     pub fn met(&self, family: Family) -> Met {
         self.of_family[family].met
     }
@@ -310,7 +309,7 @@ impl Neighbours {
         &self.conflicts
     }
 
-    /// When it was last heard of: told, or seen by a worker since.
+    /// When it was last heard of: by the control thread, or by a worker since.
     fn heard(&self, key: &NeighbourKey, neighbour: &Neighbour) -> Instant {
         let ticks = self.table.heard(key);
         if ticks == neighbour.reckoned {
@@ -323,12 +322,12 @@ impl Neighbours {
         seen.map_or(neighbour.since, |seen| seen.max(neighbour.since))
     }
 
-    /// When a worker heard of one last, in its clock's ticks.
+    /// When a worker last heard of a neighbour, in ticks of its clock.
     pub(super) fn heard_at(&self, key: &NeighbourKey) -> u64 {
         self.table.heard(key)
     }
 
-    /// Puts into `since` what workers have heard; whether that was news.
+    /// Updates `since` with what workers have heard. Returns whether that was news.
     pub(super) fn reckon(&self, key: &NeighbourKey, neighbour: &mut Neighbour) -> bool {
         let before = (neighbour.since, neighbour.reckoned);
         neighbour.since = self.heard(key, neighbour);
@@ -336,12 +335,12 @@ impl Neighbours {
         before != (neighbour.since, neighbour.reckoned)
     }
 
-    /// How long it has not been heard of.
+    /// The time since it was last heard of.
     pub fn age(&self, key: &NeighbourKey, neighbour: &Neighbour) -> Duration {
         self.now().saturating_duration_since(self.heard(key, neighbour))
     }
 
-    /// What has to go so that one more of a family may become known on an interface.
+    /// The neighbour to remove so that another one of the family can be added on an interface, if any.
     pub(super) fn in_the_way(
         &mut self,
         interface: InterfaceIndex,
@@ -357,11 +356,11 @@ impl Neighbours {
             true => Error::TooManyNeighboursHere(limits.interface_limit),
             false => Error::TooManyNeighbours(limits.limit),
         };
-        // Over a limit that was lowered: one less would not do.
+        // Above a limit that was lowered, it is not enough to remove one.
         if !limits.recycle || here > limits.interface_limit || known > limits.limit {
             return Err(too_many());
         }
-        // When the whole table is full, the interface that has most gives one up.
+        // When the whole table is full, the interface with the most neighbours gives up one.
         let most = |(_, of_interface): &(&(InterfaceIndex, Family), &OfInterface)| of_interface.learned.len();
         let from = match is_full_here {
             true => interface,
@@ -375,8 +374,8 @@ impl Neighbours {
 
     /// The learned neighbour of a family on an interface that was silent longest.
     fn oldest_of(&mut self, interface: InterfaceIndex, family: Family) -> Option<NeighbourKey> {
-        /// Those heard of since they were put in line go back to its end: so many are looked
-        /// at, then whoever is first has to go.
+        /// Neighbours that were heard of since they were sorted move to the end. After so many of these, the first one
+        /// is removed in any case.
         const LOOKS: usize = 16;
         for _ in 0..LOOKS {
             let (_, address) = *self.by_interface.get(&(interface, family))?.learned.first()?;
@@ -399,7 +398,7 @@ impl Neighbours {
         Instant::now().max(self.ticked)
     }
 
-    /// When [`Router::tick`] has something to do here.
+    /// When [`Router::tick`] next has work here.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.agenda.first().map(|(due, _)| *due)
     }

@@ -1,4 +1,4 @@
-//! What a worker does with what a neighbour says of itself, by whatever protocol.
+//! How a worker handles what a neighbour says about itself, for all protocols.
 
 use super::limit::{Bucket, ByInterface};
 use super::table::Entry;
@@ -7,20 +7,20 @@ use crate::events::EventSender;
 use graph::Context;
 use wire::MacAddress;
 
-/// Why something is not taken in.
+/// Why a message is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotLearned {
     /// A static neighbour has another Ethernet address.
     ContradictsStatic,
-    /// Nobody asked for this neighbour.
+    /// This neighbour was not asked for.
     NotAskedFor,
-    /// There is more news than the rate allows.
+    /// There are more changes than the rate allows.
     Limited,
-    /// Control has more to do than it can take in.
+    /// The control thread is overloaded.
     ControlBusy,
 }
 
-/// Tells control what is news, within a rate on each interface.
+/// Reports changes to the control thread, within a rate on each interface.
 pub struct Learner {
     events: EventSender,
     limits: ByInterface<Bucket>,
@@ -31,9 +31,9 @@ impl Learner {
         Learner { events, limits: ByInterface::default() }
     }
 
-    /// Takes in that a neighbour has an Ethernet address, or says why not; `entry` is what is known of it. With
-    /// `create` it need not be known or asked for. So many pieces of news a second pass on an interface as `rate`
-    /// says.
+    /// Learns a neighbour's Ethernet address, or returns why not. `entry` is the present state of the neighbour. With
+    /// `create`, also a neighbour that is unknown and was not asked for. At most `rate` changes a second are reported
+    /// for each interface.
     #[allow(clippy::too_many_arguments)]
     pub fn learn(
         &mut self,
@@ -71,12 +71,12 @@ impl Learner {
                     entry.hear(cx.now); // nothing new
                     return Ok(());
                 }
-                // Control has been told of another answer.
+                // Another answer was already reported to the control thread.
                 None if !entry.word().is_silent() => return Ok(()),
                 _ => {}
             }
         }
-        // Who is in the table was known or wanted: also one that did not answer in time.
+        // A neighbour in the table was known or wanted. This includes one that did not answer in time.
         if entry.is_none() && !create {
             return Err(NotLearned::NotAskedFor);
         }
@@ -86,16 +86,17 @@ impl Learner {
         self.events.try_send(news.into()).map_err(|_| NotLearned::ControlBusy)
     }
 
-    /// Tells control that another station may have a neighbour's address, if it has no doubt yet.
+    /// Reports to the control thread that another station may have a neighbour's address, unless the neighbour is stale
+    /// already.
     pub fn doubt(&mut self, cx: &Context<'_>, key: NeighbourKey, entry: Option<Entry<'_>>, rate: u32) {
         let is_sure = entry.is_some_and(|entry| !entry.word().is_stale());
         if is_sure && self.limits.of(key.interface).take(cx.now, rate) {
-            // Who is not told of this one is told of the next.
+            // If this report is lost, the next message is reported.
             let _ = self.events.try_send(Event::Doubted(key).into());
         }
     }
 
-    /// Tells control of a conflict. Who is not told of this one is told of the next.
+    /// Reports a conflict to the control thread. If this report is lost, the next message is reported.
     pub fn tell_conflict(&self, key: NeighbourKey, mac: MacAddress) {
         let _ = self.events.try_send(Event::Conflict(key, mac).into());
     }

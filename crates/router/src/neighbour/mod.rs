@@ -1,9 +1,10 @@
-//! Neighbours: who is on the wires, by which Ethernet address. The same for both families; how they are asked, and
-//! what they say, is in [`crate::arp`] and [`crate::nd`].
+//! Neighbours: the hosts on the links, and their Ethernet addresses. The same for both families; the protocols that ask
+//! for them are in [`crate::arp`] and [`crate::nd`].
 //!
-//! Workers hold packets for unknown neighbours ([`resolve`]) and tell control what is news as [`Event`]s. Control keeps
-//! the neighbours ([`known`]), has them asked for, and ages them ([`control`]); what it knows is in a table for workers
-//! ([`table`]). Who claims an address of ours is answered ([`conflict`]).
+//! Workers hold packets for unknown neighbours ([`resolve`]) and report changes to the control thread as [`Event`]s.
+//! The control thread keeps the neighbours ([`known`]), asks for them and ages them ([`control`]), and publishes them
+//! in a table for workers ([`table`]). It also defends our addresses against other stations that claim them
+//! ([`conflict`]).
 
 pub(crate) mod arping;
 pub mod cli;
@@ -42,7 +43,7 @@ impl NeighbourKey {
     }
 }
 
-/// One of something for each family.
+/// One value for each family.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ByFamily<T> {
     pub ip4: T,
@@ -69,16 +70,16 @@ impl<T> IndexMut<Family> for ByFamily<T> {
     }
 }
 
-/// What it means that a neighbour said something.
+/// What a message of a neighbour proves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Evidence {
-    /// It answered: packets of ours reach it, and its own reach us.
+    /// The neighbour answered: packets reach it, and its packets reach us.
     Reachable,
-    /// It spoke: its packets reach us (RFC 4861 7.2.3).
+    /// The neighbour sent a message: its packets reach us (RFC 4861 7.2.3).
     Hearsay,
 }
 
-/// What workers tell control about neighbours.
+/// What workers report to the control thread about neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// Packets wait for this neighbour.
@@ -87,8 +88,8 @@ pub enum Event {
     Learned(NeighbourKey, MacAddress, Evidence),
     /// Packets are sent to a neighbour that was not confirmed lately.
     Used(NeighbourKey),
-    /// Somebody else may have the address of this neighbour.
+    /// Another station may have the address of this neighbour.
     Doubted(NeighbourKey),
-    /// Somebody said that it has this address, which is ours.
+    /// Another station claims this address, which is ours.
     Conflict(NeighbourKey, MacAddress),
 }

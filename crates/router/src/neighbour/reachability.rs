@@ -1,8 +1,9 @@
 //! Whether a known neighbour is still there (Neighbor Unreachability Detection, RFC 4861 7.3).
 //!
-//! Who answered is taken to be reachable for a while; then it is stale: the next packet to it starts a delay, in
-//! which it may be confirmed by an answer to something else, and at whose end it is asked. Stale neighbours that
-//! nobody sends to are asked when they are old ([`Limits::age`]). IPv4's are not doubted before that.
+//! A neighbour that answered counts as reachable for a while. Then it is stale, and the next packet to it starts a
+//! delay. Within the delay an answer to another request may confirm the neighbour; at the end of the delay it is asked.
+//! Stale neighbours without packets are asked when they are old ([`Limits::age`]). IPv4 neighbours do not become stale
+//! before that.
 
 use super::NeighbourKey;
 use super::known::{Limits, Neighbour, Neighbours, State};
@@ -10,18 +11,18 @@ use crate::{Router, random};
 use std::time::{Duration, Instant};
 use wire::Family;
 
-/// From the first packet to a stale neighbour until it is asked (RFC 4861 10, DELAY_FIRST_PROBE_TIME).
+/// From the first packet to a stale neighbour until the neighbour is asked (RFC 4861 10, DELAY_FIRST_PROBE_TIME).
 pub const DELAY: Duration = Duration::from_secs(5);
-/// Most seconds for which an answer may be trusted (RFC 4861 6.2.1, AdvReachableTime).
+/// The most seconds for which an answer may count (RFC 4861 6.2.1, AdvReachableTime).
 pub const MAX_REACHABLE: u32 = 3600;
 
 impl Neighbours {
-    /// Whether known neighbours of a family are doubted after some time.
+    /// Whether known neighbours of a family become stale after some time.
     pub(super) fn doubts(&self, family: Family) -> bool {
         self.limits(family).reachable > 0
     }
 
-    /// When something is to be done about a neighbour that is in this state since it was heard.
+    /// When the next step is due for a neighbour that was last heard of at `since`, and has this state.
     pub(super) fn due(&self, family: Family, state: State, since: Instant) -> Option<Instant> {
         let Limits { age, reachable, .. } = self.limits(family);
         let age = (age > 0).then(|| Duration::from_secs(age.into()));
@@ -37,14 +38,14 @@ impl Neighbours {
     }
 }
 
-/// Between half and one and a half of what is set, so that those who answered together are not asked together (RFC 4861
-/// 6.3.2).
+/// A random time between 0.5 and 1.5 times the configured one, so that neighbours that answered together are not asked
+/// together (RFC 4861 6.3.2).
 fn reachable_time(base: Duration) -> Duration {
     base / 2 + random::time_up_to(base)
 }
 
 impl Router {
-    /// Packets are sent to a neighbour that was stale when a worker looked.
+    /// Called when packets are sent to a neighbour that was stale when the worker read its state.
     pub(super) fn neighbour_used(&mut self, key: NeighbourKey, now: Instant) {
         let Some(neighbour) = self.neighbours.get(&key).copied() else { return };
         let State::Stale { mac } = neighbour.state else { return };
@@ -53,7 +54,7 @@ impl Router {
         }
     }
 
-    /// Another station said that it has a neighbour's address, without claiming to be the newer one (RFC 4861 7.2.5).
+    /// Another station claims a neighbour's address, without the override flag (RFC 4861 7.2.5).
     pub(super) fn doubt_neighbour(&mut self, key: NeighbourKey) {
         if let Some(neighbour) = self.neighbours.get(&key).copied()
             && let State::Known { mac, is_static: false } = neighbour.state
@@ -68,7 +69,7 @@ impl Router {
         self.move_neighbour(key, Neighbour { due, ..neighbour });
     }
 
-    /// Whether workers have heard an answer since a neighbour was looked at last. Then it is reachable.
+    /// Whether workers have heard an answer since the neighbour's state was last updated. If so, it becomes reachable.
     pub(super) fn is_confirmed(&mut self, key: NeighbourKey, mut neighbour: Neighbour) -> bool {
         let Some(mac) = neighbour.state.mac().filter(|_| self.neighbours.reckon(&key, &mut neighbour)) else {
             return false;
@@ -79,7 +80,7 @@ impl Router {
         true
     }
 
-    /// Puts down what is known of a neighbour from now on. Its packets go by another way while it is stale.
+    /// Stores the new state of a neighbour. While it is stale, its packets take another edge.
     pub(super) fn move_neighbour(&mut self, key: NeighbourKey, neighbour: Neighbour) {
         let was_stale = self.neighbours.is_stale(&key);
         self.neighbours.put(key, neighbour);

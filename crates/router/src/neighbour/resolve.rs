@@ -1,16 +1,14 @@
 //! `ip4-arp`, `ip6-discover-neighbor`: packets whose next hop is not known yet wait here.
 //!
-//! The first packet for a neighbour makes an event for control, which asks by ARP or Neighbor Discovery, with
-//! retries, and then has the packets released or refused. Nobody may have more than a
-//! share of what there is: packets that wait are bounded for a neighbour, for an
-//! interface, and for the source that they come from; questions are limited by rate in
-//! the same way. So whoever scans an empty network waits for himself, while others' new
-//! neighbours are found. A neighbour that did not answer lately is not asked again: its
-//! packets are refused at once.
+//! The first packet for a neighbour makes an event for the control thread. That asks by ARP or Neighbor Discovery, with
+//! retries, and then has the packets released or refused. The packets that wait are limited for each neighbour, each
+//! interface and each source, and the requests are limited by rate in the same way. So a host that scans an empty
+//! network delays only itself, and new neighbours of other hosts are still found. A neighbour that did not answer
+//! lately is not asked again: its packets are refused at once.
 //!
 //! Reads: `target`, an adjacency or glean object: interface and next hop (for a glean, the packet's own destination).
-//! Next: `ip4-lookup` or `ip6-lookup` when released (`ip6-glean` with what is from or to an address of its link
-//! only); `ip4-icmp-error` (host unreachable) or `ip6-icmp-error` (address unreachable) when nobody answered.
+//! Next: `ip4-lookup` or `ip6-lookup` when released (`ip6-glean` with packets from or to a link-local address);
+//! `ip4-icmp-error` (host unreachable) or `ip6-icmp-error` (address unreachable) when the neighbour did not answer.
 
 use super::limit::{Bucket, ByInterface};
 use super::policy::SharedPolicy;
@@ -57,7 +55,7 @@ graph::edges! {
     }
 }
 
-/// The same of `ip6-discover-neighbor`, in the same order.
+/// The same for `ip6-discover-neighbor`, in the same order.
 mod edge6 {
     graph::edges! {
         pub enum Edge {
@@ -101,28 +99,28 @@ const _: () = assert!(
         && Edge::OtherIcmpError as u16 == edge6::Edge::OtherIcmpError as u16
 );
 
-/// Packets that wait for one neighbour.
+/// The most packets that wait for one neighbour.
 pub const HELD_PER_NEIGHBOUR: usize = 32;
-/// Buffers of packets that wait on one worker: in all, for neighbours of one interface, and of
-/// those from one source. With little packet memory they are fewer: [`Bounds`].
+/// The most buffers of packets that wait on one worker: in total, for neighbours of one interface, and of those from
+/// one source. With little packet memory they are fewer: [`Bounds`].
 pub const MAX_HELD: usize = 2048;
 pub const MAX_HELD_OF_INTERFACE: usize = 1024;
 pub const MAX_HELD_OF_SOURCE: usize = 256;
-/// Sources are told apart by a hash: so many of them, each with this share of the rate.
+/// Sources are distinguished by a hash with this many values. Each value has this share of the rate.
 const SOURCES: usize = 256;
 const SHARE_OF_SOURCE: u32 = 4;
-/// Senders told a second, on an interface, that a neighbour is silent.
+/// Reports per second, on an interface, to senders of packets to a silent neighbour.
 const REFUSALS: u32 = 100;
 
-/// What control says of neighbours, between rounds.
+/// What the control thread decided about a neighbour, between rounds.
 enum Verdict {
-    /// It is known now, or the route has changed: look again.
+    /// The neighbour is known now, or the route has changed: look the packets up again.
     Release(NeighbourKey),
-    /// It does not answer.
+    /// The neighbour does not answer.
     Refuse(NeighbourKey),
 }
 
-/// How many buffers packets may wait in.
+/// The most buffers in which packets may wait.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     pub all: usize,
@@ -131,8 +129,8 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// For a worker whose share of packet memory is so many buffers: a quarter of it at most, for
-    /// packets that go on must find some. Of that an interface and a source have their part.
+    /// The bounds for a worker with a share of packet memory in buffers. Pending packets get a quarter of it at most,
+    /// because other packets need buffers, too. An interface and a source get a part of that.
     pub fn of_share(buffers: usize) -> Bounds {
         let all = (buffers / 4).clamp(1, MAX_HELD);
         let part = |most: usize| (all * most / MAX_HELD).max(1);
@@ -143,16 +141,16 @@ impl Bounds {
 /// A packet that waits.
 struct Waiting {
     row: Row,
-    /// Its source's number, and its buffers.
+    /// The number of its source, and of its buffers.
     source: usize,
     buffers: usize,
 }
 
-/// What a source has of an interface's share.
+/// What a source uses of an interface's share.
 #[derive(Debug, Default)]
 struct OfSource {
     requests: Bucket,
-    /// Buffers.
+    /// Buffers of packets that wait.
     held: usize,
 }
 
@@ -160,7 +158,7 @@ struct OfSource {
 struct Share {
     requests: Bucket,
     refusals: Bucket,
-    /// Buffers.
+    /// Buffers of packets that wait.
     held: usize,
     sources: Vec<OfSource>,
 }
@@ -172,7 +170,7 @@ pub struct Resolve {
     events: EventSender,
     known: Arc<Shared>,
     policy: SharedPolicy,
-    /// Packets in the order in which they came.
+    /// Packets in the order of their arrival.
     waiting: HashMap<NeighbourKey, Vec<Waiting>>,
     packets: usize,
     buffers: usize,
@@ -192,7 +190,7 @@ pub fn spec(family: Family) -> NodeSpec {
 }
 
 impl Resolve {
-    /// For a worker whose share of packet memory is so many `buffers`.
+    /// The node for a worker whose share of packet memory is this many `buffers`.
     pub(crate) fn new(
         family: Family,
         objects: ObjectHandle,
@@ -217,12 +215,12 @@ impl Resolve {
         }
     }
 
-    /// Control: let the packets of a neighbour go on.
+    /// Called by the control thread: let the packets of a neighbour continue.
     pub fn release(&mut self, key: NeighbourKey) {
         self.verdicts.push(Verdict::Release(key));
     }
 
-    /// Control: the neighbour does not answer.
+    /// Called by the control thread: the neighbour does not answer.
     pub fn refuse(&mut self, key: NeighbourKey) {
         self.verdicts.push(Verdict::Refuse(key));
     }
@@ -248,7 +246,7 @@ impl Resolve {
         }
     }
 
-    /// Takes a packet in, or says what becomes of it.
+    /// Holds a packet, or returns the edge by which it leaves.
     fn hold(&mut self, cx: &Context<'_>, key: NeighbourKey, row: &mut Row) -> EdgeIndex {
         let share = self.shares.of(key.interface);
         if share.sources.is_empty() {
@@ -275,7 +273,8 @@ impl Resolve {
             Some(others) => others.push(packet),
             None => {
                 let rate = self.policy.load(cx.round).rates[self.family].requests;
-                // The source first: who asks for too much takes nothing from the others.
+                // The source's limit comes first, so that a source with too many requests uses nothing of the others'
+                // share.
                 let part = (rate / SHARE_OF_SOURCE).max(1);
                 if !(of_source.requests.take(cx.now, part) && share.requests.take(cx.now, rate)) {
                     return Edge::Throttled.into();
@@ -294,7 +293,7 @@ impl Resolve {
     }
 }
 
-/// The family of a packet whose next hop is of one: with labels a packet may have a next hop of the other.
+/// The family of a packet by its next hop's family: labelled packets may have a next hop of the other family.
 fn family_of(hop: Family, cx: &Context<'_>, row: &Row) -> Family {
     match bytes_at::<1>(cx, row, 0)[0] >> 4 {
         4 => Family::Ip4,
@@ -303,7 +302,7 @@ fn family_of(hop: Family, cx: &Context<'_>, row: &Row) -> Family {
     }
 }
 
-/// Has a packet's sender told that its next hop does not answer.
+/// Prepares the report to a packet's sender that the next hop does not answer.
 fn refused(family: Family, cx: &Context<'_>, row: &mut Row) -> Edge {
     if row.flags & flag::BEHIND_LABEL != 0 {
         return Edge::LabelRefused;
@@ -316,7 +315,7 @@ fn refused(family: Family, cx: &Context<'_>, row: &mut Row) -> Edge {
     if own == family { Edge::IcmpError } else { Edge::OtherIcmpError }
 }
 
-/// How many buffers a packet lies in.
+/// How many buffers a packet occupies.
 fn buffers_of(cx: &Context<'_>, row: &Row) -> usize {
     if row.flags & flag::CHAINED == 0 {
         return 1;
@@ -336,7 +335,7 @@ fn source(family: Family, cx: &Context<'_>, row: &Row) -> IpAddr {
     }
 }
 
-/// Where a packet goes.
+/// The destination of a packet.
 pub(super) fn destination(family: Family, cx: &Context<'_>, row: &Row) -> IpAddr {
     match family {
         Family::Ip4 => bytes_at::<4>(cx, row, 16).into(),
@@ -344,11 +343,11 @@ pub(super) fn destination(family: Family, cx: &Context<'_>, row: &Row) -> IpAddr
     }
 }
 
-/// Has a packet take its way anew.
+/// Sends a packet to be looked up again.
 fn look_again(family: Family, cx: &Context<'_>, row: &mut Row) -> EdgeIndex {
     row.scratch = 0;
     if row.flags & flag::BEHIND_LABEL != 0 {
-        // What a label led here goes where that leads by now, whatever routes say of what is inside.
+        // A packet that a label led here goes where the label leads now, whatever the routes for the packet inside say.
         row.flags &= !flag::BEHIND_LABEL;
         row.l3 -= ENTRY_LEN as u16;
         row.target = u32::from_be_bytes(bytes_at(cx, row, 0));
@@ -364,7 +363,7 @@ fn look_again(family: Family, cx: &Context<'_>, row: &mut Row) -> EdgeIndex {
     let is_of_link = |address: IpAddr| matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
     match destination(family, cx, row) {
         IpAddr::V4(to) => row.target = to.into(),
-        // Not by routes, which could lead it off its link; its target is that link.
+        // Routes do not apply, because they could lead it off its link. Its target already names the link.
         to if is_of_link(to) || is_of_link(source(family, cx, row)) => return edge6::Edge::OnLink.into(),
         IpAddr::V6(_) => {}
     }

@@ -1,12 +1,12 @@
-//! What workers know of neighbours: a table that control writes and workers read.
+//! What workers know about neighbours: a table that the control thread writes and workers read.
 //!
-//! It answers one question for each message of a neighbour and for each packet without a next hop:
-//! is this neighbour known, by which Ethernet address and adjacency, asked for, or silent? So a worker
-//! tells control only what is news: a flood of ARP costs control nothing. Workers write
-//! back two things: when a neighbour was heard of last, and that an answer was taken.
+//! It answers one question for each message of a neighbour and for each packet without a known next hop: is this
+//! neighbour known, with which Ethernet address and adjacency, is a request pending, or is it silent? So a worker
+//! reports only changes to the control thread, and a flood of ARP costs the control thread nothing. Workers write two
+//! things into it: when a neighbour was last heard of, and that an answer was accepted.
 //!
-//! The table is an adviser. Control decides again with what it knows itself, so a reader
-//! that meets a slot while it changes does no harm.
+//! The table is only advice. The control thread decides again with its own state, so a reader that sees a slot while it
+//! changes does no harm.
 
 use super::NeighbourKey;
 use rcu::{Domain, Published, Round};
@@ -16,16 +16,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use wire::MacAddress;
 
-/// Slots of a bucket: three cache lines. A key is in one of two buckets and goes where there is more room, so that the
-/// table is two fifths full before a key finds no place. With one bucket of as many slots it would be a sixth.
+/// Slots of a bucket: three cache lines. A key is in one of two buckets, and goes into the one with more room. So the
+/// table is two fifths full before a key finds no place; with one bucket of as many slots it would be a sixth.
 const WAYS: usize = 4;
-/// Buckets to begin with, and at most: by then the address space has been run through.
+/// Buckets at the beginning, and at most.
 const FIRST_BUCKETS: usize = 256;
 const MAX_BUCKETS: usize = 1 << 20;
-/// A table with fewer entries than one in so many slots is made smaller when memory is given back.
+/// A table is made smaller, when memory is freed, if fewer than one in this many slots is used.
 const SPARSE: usize = 8;
 
-/// The Ethernet address is in the lower 48 bits of a word, these are above.
+/// The Ethernet address is in the lower 48 bits of a word, and these flags are above it.
 const MAC: u64 = (1 << 48) - 1;
 const KNOWN: u64 = 1 << 48;
 const ASKED: u64 = 1 << 49;
@@ -33,14 +33,14 @@ const SILENT: u64 = 1 << 50;
 const STATIC: u64 = 1 << 51;
 const STALE: u64 = 1 << 52;
 
-/// What is known of a neighbour, in one word.
+/// The state of a neighbour, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word(u64);
 
 impl Word {
-    /// Asked for, no answer yet.
+    /// A request is pending.
     pub const INCOMPLETE: Word = Word(ASKED);
-    /// Did not answer lately.
+    /// The neighbour did not answer lately.
     pub const FAILED: Word = Word(SILENT);
 
     pub fn known(mac: MacAddress, is_static: bool) -> Word {
@@ -49,12 +49,12 @@ impl Word {
         Word(u64::from_be_bytes([0, 0, a, b, c, d, e, f]) | flags)
     }
 
-    /// Known, but not confirmed lately: control is to be told when packets are sent to it.
+    /// Known, but not confirmed lately: workers report packets to it to the control thread.
     pub fn stale(mac: MacAddress) -> Word {
         Word(Word::known(mac, false).0 | STALE)
     }
 
-    /// Known, and being asked again.
+    /// Known, and a request is pending.
     pub fn probed(mac: MacAddress) -> Word {
         Word(Word::known(mac, false).0 | ASKED)
     }
@@ -79,16 +79,16 @@ impl Word {
 
 #[derive(Default)]
 struct Slot {
-    /// Interface and address; 0 in the first is free, as no interface has the index 0.
+    /// Interface and address. A slot with 0 in the first word is free, because no interface has the index 0.
     key: [AtomicU64; 3],
     word: AtomicU64,
-    /// When a worker heard of it last (ticks).
+    /// When a worker last heard of it (ticks).
     heard: AtomicU64,
-    /// Its adjacency's object and 1, or 0.
+    /// The object of its adjacency plus 1, or 0.
     adjacency: AtomicU32,
 }
 
-/// What a slot knows a neighbour by. An IPv4 address stands as one that is mapped into IPv6, which no neighbour has.
+/// The key of a slot. An IPv4 address is stored as an IPv4-mapped IPv6 address, which no IPv6 neighbour has.
 type Key = [u64; 3];
 
 fn key_of(key: &NeighbourKey) -> Key {
@@ -110,9 +110,9 @@ impl Slot {
     }
 }
 
-/// The table itself.
+/// The slots of the table.
 pub struct Slots {
-    /// Nobody outside can choose addresses that meet in one bucket.
+    /// A random seed, so that hosts cannot choose addresses that share a bucket.
     seed: u64,
     slots: Box<[Slot]>,
 }
@@ -123,7 +123,7 @@ impl Slots {
         Slots { seed: RandomState::new().hash_one(buckets), slots }
     }
 
-    /// The buckets that a key can be in; now and then they are one.
+    /// The buckets that a key can be in. Sometimes both are the same.
     fn buckets(&self, key: Key) -> [&[Slot]; 2] {
         let mix = |hash: u64, word: u64| {
             let hash = (hash ^ word ^ self.seed).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -142,7 +142,7 @@ impl Slots {
         self.buckets(key).into_iter().flatten().find(|slot| slot.key() == key)
     }
 
-    /// False: both buckets are full.
+    /// Adds an entry. Returns false when both buckets are full.
     fn insert(&self, key: Key, word: u64, heard: u64, adjacency: u32) -> bool {
         let Some(slot) = self.free_in(key) else { return false };
         slot.word.store(word, Ordering::Relaxed);
@@ -154,7 +154,7 @@ impl Slots {
         true
     }
 
-    /// Takes over all entries of others; false when not all found a place.
+    /// Copies all entries of another table. Returns false when some found no place.
     fn take_all(&self, from: &Slots) -> bool {
         from.slots.iter().fold(true, |all, slot| {
             let key = slot.key();
@@ -164,10 +164,10 @@ impl Slots {
         })
     }
 
-    /// The same in so many buckets, or more: as rare as the doublings of a vector.
+    /// The same entries in this many buckets, or more: as rare as the growth of a vector.
     fn moved_to(&self, buckets: usize) -> Slots {
         let mut others = Slots::new(buckets);
-        // In another order of buckets one may overflow that did not before.
+        // With another number of buckets, a bucket may overflow that did not before.
         while !others.take_all(self) {
             let buckets = others.slots.len() / WAYS;
             if buckets >= MAX_BUCKETS {
@@ -202,32 +202,33 @@ impl Entry<'_> {
         Word(self.0.word.load(Ordering::Relaxed))
     }
 
-    /// The object of its adjacency. The slot may have become another's by now: who uses it looks whose it is.
+    /// The object of its adjacency. The slot may belong to another neighbour by now, so the caller must check the
+    /// object's neighbour.
     pub fn adjacency(self) -> Option<u32> {
         self.0.adjacency.load(Ordering::Acquire).checked_sub(1)
     }
 
-    /// It was heard of.
+    /// Records that the neighbour was heard of.
     pub fn hear(self, now: u64) {
         self.0.heard.store(now, Ordering::Relaxed);
     }
 
-    /// Takes the question that is open, if one is: of many answers only the first is told.
+    /// Takes the pending request, if there is one: of several answers only the first is reported.
     pub fn take_question(self) -> bool {
         self.take(ASKED)
     }
 
-    /// The answer could not be told.
+    /// Restores the pending request, because the answer could not be reported.
     pub fn ask_again(self) {
         self.0.word.fetch_or(ASKED, Ordering::Relaxed);
     }
 
-    /// Takes the doubt, if there is one: of many packets that are sent only the first is told of.
+    /// Takes the stale mark, if there is one: of several packets only the first is reported.
     pub fn take_doubt(self) -> bool {
         self.take(STALE)
     }
 
-    /// The packet could not be told of.
+    /// Restores the stale mark, because the packet could not be reported.
     pub fn doubt_again(self) {
         self.0.word.fetch_or(STALE, Ordering::Relaxed);
     }
@@ -237,7 +238,7 @@ impl Entry<'_> {
     }
 }
 
-/// The writer's side.
+/// The control thread's side, which writes.
 pub struct Table {
     slots: Arc<Slots>,
     shared: Arc<Shared>,
@@ -270,10 +271,10 @@ impl Table {
         self.used += 1;
     }
 
-    /// Says which adjacency leads to a neighbour that is there.
+    /// Sets the adjacency of a neighbour that is in the table.
     pub fn set_adjacency(&mut self, key: &NeighbourKey, object: u32) {
         if let Some(slot) = self.slots.find(key_of(key)) {
-            // Who finds it finds the object made.
+            // A reader that sees this value sees the complete object.
             slot.adjacency.store(object + 1, Ordering::Release);
         }
     }
@@ -285,20 +286,20 @@ impl Table {
         }
     }
 
-    /// Gives memory back that neighbours had which are gone.
+    /// Frees the memory of removed neighbours.
     pub fn trim(&mut self) {
         if self.slots.slots.len() > FIRST_BUCKETS * WAYS && self.used < self.slots.slots.len() / SPARSE {
             self.move_to((self.used * 2 / WAYS).next_power_of_two().max(FIRST_BUCKETS));
         }
     }
 
-    /// When a worker heard of a neighbour last (ticks); 0: not yet.
+    /// When a worker last heard of a neighbour (ticks); 0: not yet.
     pub fn heard(&self, key: &NeighbourKey) -> u64 {
         self.slots.find(key_of(key)).map_or(0, |slot| slot.heard.load(Ordering::Relaxed))
     }
 
-    /// The work that makes a larger table, when this one is soon full. With many neighbours it takes long: another
-    /// thread can do it. Give its result to [`Table::adopt`]; entries that are set in between are lost.
+    /// The work to make a larger table, when this one is nearly full. With many neighbours it takes long, so another
+    /// thread may do it. Pass its result to [`Table::adopt`]; entries that are set in the meantime are lost.
     pub fn larger(&self) -> Option<impl FnOnce() -> Slots + Send + use<>> {
         let slots = self.slots.slots.len();
         let is_due = self.used >= slots / 8 * 3 && slots / WAYS < MAX_BUCKETS;
@@ -360,7 +361,7 @@ mod tests {
         const MANY: u32 = 200_000;
         for n in 0..MANY {
             let slots = table.slots.slots.len();
-            // By and by the one or the other way.
+            // The table grows by either way in turn.
             let larger = table.larger().filter(|_| n % 3 == 0).map(|larger| larger());
             larger.into_iter().for_each(|larger| table.adopt(larger));
             table.set(&key(n), Word::INCOMPLETE);

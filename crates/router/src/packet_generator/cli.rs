@@ -13,7 +13,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-/// VPP takes streams without an interface, and `limit -1` for one without end, too.
+/// As in VPP, a stream needs no interface, and `limit -1` makes it endless.
 const SYNTAX: &str = "packet-generator new '{' {{ name <name:word> | interface <interface:interface> | [limit \
  <limit:u64>] | [rate <rate:rate>] | [size <size:word>] | [maxframe <maxframe:u32 1..256>] | [node <node:node>] | \
  [worker <worker:u32>] | [pcap <pcap:path>] | [data <data:block>] }} '}'";
@@ -151,7 +151,7 @@ fn new_stream(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply
     };
     let mut stream = Stream::new(name, interface, content);
     stream.entry = entry;
-    // A replay runs once, unless told otherwise.
+    // A replay runs once by default.
     let endless = args.flag("-1").then_some(0);
     stream.limit = args.optional("limit")?.or(endless).or(replayed.map(|n| n as u64)).unwrap_or(0);
     stream.rate = args.optional_rate("rate")?.unwrap_or(0.0);
@@ -177,14 +177,14 @@ fn new_stream(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply
     reply(Done)
 }
 
-/// The interface of a stream that names none: its own, which is up.
+/// The interface of a stream that names none: the command creates one, and sets it up.
 fn own_interface(router: &mut Router, stream: &str) -> Result<InterfaceIndex, Error> {
     let interface = router.create(&format!("pg-{stream}"), InterfaceConfig::PacketGenerator)?;
     router.set_admin(interface, true)?;
     Ok(interface)
 }
 
-/// The lines that define a stream, but for its name and interface.
+/// The lines that define a stream, without its name and interface.
 fn definition(args: &Args) -> Vec<String> {
     let words = ["limit", "rate", "size", "maxframe", "node", "worker", "pcap"];
     let endless = |word: &str| (word == "limit" && args.flag("-1")).then_some("0");

@@ -1,4 +1,4 @@
-//! The packet generator's streams and commands. The work is done by [`drivers::pg`].
+//! The packet generator's streams and commands. [`drivers::pg`] sends the packets.
 
 pub mod cli;
 pub(crate) mod config;
@@ -16,7 +16,7 @@ use std::time::Duration;
 pub(crate) const CAPABILITY: Capability =
     Capability { name: "packet-generator", description: "Streams of made or replayed packets", stages: &[] };
 
-/// Nodes that control talks to.
+/// Nodes that control calls.
 pub(crate) struct Nodes {
     pub input: NodeIndex,
     stall: NodeIndex,
@@ -37,30 +37,30 @@ pub(crate) fn register(graph: &mut Graph, counters: &InterfaceCounters) -> Resul
 #[derive(Debug, Clone)]
 pub struct StreamInfo {
     pub name: String,
-    /// See [`Stream::number`]: never given again.
+    /// See [`Stream::number`]: never reused.
     pub number: u32,
     pub interface: InterfaceIndex,
     /// The worker that runs it.
     pub worker: usize,
-    /// For `show packet-generator`: what the stream was made with.
+    /// The options that the stream was created with, for `show packet-generator`.
     pub parameters: String,
-    /// The lines that define it, but for its name and interface.
+    /// The lines that define it, without its name and interface.
     pub definition: Vec<String>,
 }
 
-/// All streams, in the order they were made, and how many there ever were.
+/// All streams in the order of their creation, and how many there ever were.
 #[derive(Debug, Default)]
 pub struct Streams(pub Vec<StreamInfo>, u32);
 
 impl Streams {
-    /// Where the packets of a trace come from.
+    /// The stream that a traced packet comes from.
     pub(crate) fn name_of(&self, number: u32) -> Option<&str> {
         self.0.iter().find(|stream| stream.number == number).map(|stream| stream.name.as_str())
     }
 }
 
 impl Router {
-    /// Adds a stream, stopped, to be run by a worker.
+    /// Adds a stream, stopped. `worker` is the worker that will run it.
     ///
     /// # Errors
     /// When its name is taken, or its interface or the worker does not exist.
@@ -96,10 +96,10 @@ impl Router {
         Ok(())
     }
 
-    /// Starts or stops a stream, or all.
+    /// Starts or stops a stream, or all streams.
     ///
     /// # Errors
-    /// When there is none of this name.
+    /// When there is no stream of this name.
     pub fn enable_stream(&mut self, name: Option<&str>, enabled: bool) -> Result<(), Error> {
         if let Some(name) = name {
             self.find_stream(name)?;
@@ -112,7 +112,7 @@ impl Router {
     /// Removes a stream.
     ///
     /// # Errors
-    /// When there is none of this name.
+    /// When there is no stream of this name.
     pub fn remove_stream(&mut self, name: &str) -> Result<(), Error> {
         self.find_stream(name)?;
         self.streams.0.retain(|stream| stream.name != name);
@@ -121,14 +121,14 @@ impl Router {
         Ok(())
     }
 
-    /// Removes the streams of an interface that goes away.
+    /// Removes the streams of an interface that is removed.
     pub(crate) fn forget_streams(&mut self, interface: InterfaceIndex) {
         self.streams.0.retain(|stream| stream.interface != interface);
         self.on_generators(move |generator| generator.streams.retain(|stream| stream.interface != interface));
     }
 
-    /// How far each stream is: name, whether it runs, packets sent. Those of a worker that does not answer
-    /// are left out.
+    /// The progress of each stream: name, whether it runs, packets sent. Streams of a worker that does not answer are
+    /// left out.
     pub fn stream_progress(&self) -> Vec<(String, bool, u64)> {
         let input = self.nodes.generator.input;
         let ask = |worker| {
@@ -138,12 +138,12 @@ impl Router {
             };
             self.graph.ask(worker, look).unwrap_or_default()
         };
-        // Nobody is asked who has none.
+        // Workers without streams are not asked.
         let has_some = |worker: &usize| self.streams.0.iter().any(|stream| stream.worker == *worker);
         (0..self.graph.workers()).filter(has_some).flat_map(ask).collect()
     }
 
-    /// How long each vector that comes to `pg-stall` holds its worker up.
+    /// Sets how long `pg-stall` blocks its worker for each vector.
     pub fn set_stall(&self, time: Duration) {
         let node = self.nodes.generator.stall;
         self.graph.call(|_| {
@@ -160,7 +160,7 @@ impl Router {
         known.then_some(()).ok_or_else(|| Error::NoSuchStream(name.into()))
     }
 
-    /// Has the generator do something on all workers.
+    /// Runs `act` on the generator of every worker.
     pub(crate) fn on_generators(&self, act: impl Fn(&mut PgInput) + Clone + Send + 'static) {
         let input = self.nodes.generator.input;
         self.graph.call(|_| {

@@ -1,7 +1,7 @@
 //! One datagram in progress.
 //!
-//! Parts must not overlap, so their lengths tell whether there are holes left (RFC 815 lists
-//! the holes; this is the list's complement).
+//! Parts must not overlap, so the sum of their lengths shows whether there are holes left (RFC 815 keeps a list of the
+//! holes; this one keeps the parts).
 
 use super::fragment::{ECN, Fragment, MAX_DATAGRAM, MAX_HEADER, Part};
 use super::node::Edge;
@@ -12,34 +12,34 @@ use graph::{Buffers, PacketIndex, Row, flag};
 use wire::batch::check;
 use wire::{Family, ipv4, ipv6};
 
-/// Buffers that the longest datagram takes.
+/// The most buffers that a datagram takes.
 pub const WINDOWS: usize = MAX_DATAGRAM.div_ceil(DATA_SIZE);
-/// Congestion codepoints (RFC 3168 5): of senders that do not know such marks, and the mark.
+/// Congestion codepoints (RFC 3168 5): of senders that do not support these marks, and the mark itself.
 const NOT_CAPABLE: u8 = 0;
 const CONGESTED: u8 = ECN;
 
 pub struct Datagram {
     family: Family,
     pub serial: u64,
-    /// When its first part came, in ticks.
+    /// When its first part arrived, in ticks.
     pub started: u64,
     /// In order, without overlaps.
     pub parts: Vec<Part>,
     pub received: usize,
     /// A bit for each congestion codepoint that its parts have (RFC 3168 5.3).
     ecn: u8,
-    /// Where it ends, once the last fragment has told.
+    /// Where it ends, once the last fragment has arrived.
     pub end: Option<usize>,
     pub windows: [Option<PacketIndex>; WINDOWS],
     pub buffers: usize,
-    /// What is known of it: of the first fragment, or of another until that comes.
+    /// The row of the first fragment, or of another one until the first arrives.
     row: Row,
-    /// The same one's header, and where a byte of it names the fragment header.
+    /// The header of the same fragment, and the offset of the byte in it that names the fragment header.
     header: [u8; MAX_HEADER],
     header_length: usize,
     named_at: usize,
     trace: u32,
-    /// It came to a bad end, and only its key is kept.
+    /// Whether it was discarded and only its key is kept.
     pub is_discarded: bool,
 }
 
@@ -72,7 +72,7 @@ impl Datagram {
         self.end == Some(self.received)
     }
 
-    /// Whether the fragment fits with what has come.
+    /// Checks that a fragment fits with the earlier ones.
     pub fn place_of(&self, buffers: &Buffers, fragment: &Fragment, most_parts: usize) -> Result<(), Edge> {
         let Part { start, end } = fragment.part;
         let at = self.parts.partition_point(|part| part.end <= start);
@@ -93,7 +93,7 @@ impl Datagram {
         if self.parts.len() >= most_parts { Err(Edge::TooMany) } else { Ok(()) }
     }
 
-    /// Whether the fragment's data is what has come for its place.
+    /// Whether the fragment's data is the same as the earlier data in its place.
     fn has_same_bytes(&self, buffers: &Buffers, fragment: &Fragment) -> bool {
         let (mut skip, mut at) = (fragment.from, fragment.part.start as usize);
         let end = fragment.part.end as usize;
@@ -114,7 +114,7 @@ impl Datagram {
         at == end
     }
 
-    /// Copies a fragment's data that fits, into its own buffers and `fresh` ones.
+    /// Copies the data of a fragment that fits into the datagram's buffers and `fresh` ones.
     pub fn add(&mut self, buffers: &mut Buffers, row: &Row, fragment: &Fragment, fresh: &[PacketIndex]) {
         let mut fresh = fresh.iter();
         for window in self.windows[fragment.windows()].iter_mut().filter(|window| window.is_none()) {
@@ -138,8 +138,8 @@ impl Datagram {
             self.end = Some(fragment.part.end as usize);
         }
         if fragment.part.start == 0 || self.header_length == 0 {
-            // Length, options and extension headers are the first fragment's; whether any came for a group, or is
-            // traced, is remembered.
+            // Length, options and extension headers come from the first fragment. Whether any fragment came for a
+            // group, or is traced, is remembered.
             let length = fragment.header;
             self.header[..length].copy_from_slice(&buffers.bytes(row.packet)[row.l3 as usize..][..length]);
             (self.header_length, self.named_at) = (length, fragment.named_at);
@@ -151,7 +151,7 @@ impl Datagram {
         }
     }
 
-    /// The whole datagram as a packet. None: with its header it is longer than one can be.
+    /// The whole datagram as a packet, or `None` when it would be too long with its header.
     pub fn complete(&mut self, buffers: &mut Buffers) -> Option<Row> {
         let end = self.end?;
         let header = match self.family {
@@ -182,7 +182,7 @@ impl Datagram {
         self.ecn & 1 << CONGESTED != 0
     }
 
-    /// Makes the header that of the whole datagram (RFC 791 section 3.2).
+    /// Turns the fragment's header into that of the whole datagram (RFC 791 section 3.2).
     fn make_whole4(&mut self, total: usize) {
         let is_congested = self.is_congested();
         let mut header = ipv4::Header::new_unchecked(&mut self.header[..self.header_length]);
@@ -196,7 +196,8 @@ impl Datagram {
         header.fill_checksum();
     }
 
-    /// The same of IPv6: the fragment header goes, what it named follows on those before it (RFC 8200 section 4.5).
+    /// The same for IPv6: removes the fragment header, and links the header before it to the one behind it (RFC 8200
+    /// section 4.5).
     fn make_whole6(&mut self, length: usize, total: usize) {
         let is_congested = self.is_congested();
         self.header[self.named_at] = self.header[length];
@@ -209,8 +210,8 @@ impl Datagram {
         }
     }
 
-    /// What there is of the first fragment, or the header of another one, as a packet of one
-    /// buffer; the others are given back.
+    /// The present part of the first fragment, or only the header of another one, as a packet of one buffer. The other
+    /// buffers are freed.
     pub fn incomplete(&mut self, buffers: &mut Buffers) -> Row {
         let data = if self.has_first() { (self.parts[0].end as usize).min(DATA_SIZE) } else { 0 };
         let packet = self.windows.iter_mut().find_map(Option::take).expect("a datagram in progress has a buffer");
@@ -227,7 +228,7 @@ impl Datagram {
         row
     }
 
-    /// A packet whose data begins in this buffer, with the header before it.
+    /// A packet whose data begins in this buffer, with the header before the data.
     fn row_of(&self, buffers: &mut Buffers, packet: PacketIndex, length: usize, chained: u32) -> Row {
         let l3 = HEADROOM - self.header_length;
         buffers.bytes_mut(packet)[l3..HEADROOM].copy_from_slice(&self.header[..self.header_length]);
@@ -236,7 +237,7 @@ impl Datagram {
         Row { packet, flags, l2: l3 as u16, l3: l3 as u16, length: length as u16, scratch: 0, ..self.row }
     }
 
-    /// All its buffers in one chain.
+    /// All its buffers as one chain.
     pub fn give_back(&mut self, buffers: &mut Buffers) -> Option<PacketIndex> {
         let mut chain = None;
         for packet in self.windows.iter_mut().filter_map(Option::take) {

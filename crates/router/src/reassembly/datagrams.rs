@@ -1,18 +1,16 @@
-//! Datagrams in progress on one worker, of one family.
+//! The datagrams in progress on one worker, of one family.
 //!
-//! The data of a fragment is copied to where it belongs in the datagram, into buffers of
-//! [`graph::buffer::DATA_SIZE`] bytes that are taken as they are needed, and the fragment is let go. So a
-//! datagram never takes more than [`WINDOWS`] buffers however small its fragments are, and it
-//! is a packet the moment that its last hole closes.
+//! The data of a fragment is copied to its place in the datagram, and the fragment is freed. The datagram's buffers of
+//! [`graph::buffer::DATA_SIZE`] bytes are allocated as they are needed. So a datagram never takes more than [`WINDOWS`]
+//! buffers, however small its fragments are, and it is a packet as soon as its last hole closes.
 //!
-//! A fragment that overlaps another ends its datagram, and so do last fragments that disagree
-//! (RFC 5722 of IPv6; the attacks of RFC 1858 and RFC 8900 section 4 are the same of IPv4). Its
-//! key is remembered until its time is over, so that what comes later is no new datagram. The
-//! very same fragment once more is harmless.
+//! A fragment that overlaps another one ends its datagram, and so do two last fragments that disagree (RFC 5722 for
+//! IPv6; RFC 1858 and RFC 8900 section 4 describe the same attacks for IPv4). The key is remembered until the
+//! datagram's timeout, so that later fragments do not begin a new datagram. An exact copy of a fragment is harmless.
 //!
-//! Everything is limited. Who comes new pushes out the oldest: of its own source when that has
-//! more than its share, else of all. A flood of fragments that are never completed thus has
-//! its victims among its own, and what completes quickly gets through.
+//! Everything is limited. A new datagram pushes out the oldest one: of its own source when that has more than its
+//! share, else of all sources. So a flood of fragments that are never completed mostly pushes out its own, and
+//! datagrams that complete quickly get through.
 
 use super::datagram::{Datagram, WINDOWS};
 use super::fragment::{Fragment, Key, Refusal};
@@ -26,26 +24,26 @@ use std::net::IpAddr;
 use std::time::Duration;
 use wire::Family;
 
-/// What became of a fragment that was not refused.
+/// The result of a fragment that was not refused.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// A datagram is in progress that was not before: in the ledger this packet is now it.
+    /// The fragment began a datagram. From now on its packet stands for that datagram in the ledger.
     Began,
     Added,
-    /// This is the datagram.
+    /// The fragment completed this datagram.
     Completed(Row),
 }
 
-/// A datagram in progress that is none any more.
+/// A datagram that is no longer in progress.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It goes there.
+    /// Its packet leaves by this edge.
     Left(Row, Edge),
-    /// Its buffers, as a chain, are to be given back: its end was counted.
+    /// Its buffers, as a chain, are to be freed. Its end was already counted.
     Discarded(PacketIndex),
 }
 
-/// What one sender, of IPv6 its network, has in progress: serial numbers, the oldest first.
+/// What one sender (for IPv6: one network of senders) has in progress: serial numbers, the oldest first.
 #[derive(Default)]
 struct Source {
     serials: VecDeque<u64>,
@@ -56,32 +54,32 @@ struct Source {
 pub struct Datagrams {
     family: Family,
     pub limits: Limits,
-    /// Buffers that they may take whatever operators say.
+    /// The most buffers for all datagrams, whatever operators configure.
     most_buffers: usize,
-    /// Hashed with keys of this process: nobody can choose what collides.
+    /// Hashed with a random key of this process, so that senders cannot choose keys that collide.
     by_key: HashMap<Key, Datagram>,
     by_age: BTreeMap<u64, Key>,
     sources: HashMap<IpAddr, Source>,
     next_serial: u64,
     buffers: usize,
     live: usize,
-    /// Those that ended since the caller last took them.
+    /// Datagrams that ended since the caller last took them.
     pub ended: Vec<Ended>,
 }
 
-/// For listings.
+/// A datagram in a listing.
 #[derive(Debug, Clone, Serialize)]
 pub struct Shown {
     pub source: IpAddr,
     pub destination: IpAddr,
     pub identification: u32,
-    /// Of IPv4: there it is a part of what tells datagrams apart.
+    /// For IPv4, where it is part of the key of a datagram.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<u8>,
     pub age: f64,
     pub fragments: usize,
     pub bytes: usize,
-    /// Unknown until the last fragment has come.
+    /// Unknown until the last fragment has arrived.
     pub length: Option<usize>,
     pub buffers: usize,
     pub discarded: bool,
@@ -146,10 +144,10 @@ impl Datagrams {
         (self.limits.max_buffers as usize).clamp(2 * WINDOWS, self.most_buffers)
     }
 
-    /// Takes a fragment's data in. The fragment itself stays the caller's.
+    /// Adds a fragment's data. The caller keeps the fragment itself.
     ///
     /// # Errors
-    /// Why not.
+    /// Why the fragment is refused.
     pub fn take_in(
         &mut self,
         buffers: &mut Buffers,
@@ -216,7 +214,7 @@ impl Datagrams {
         self.live += 1;
     }
 
-    /// Takes a datagram out of all lists; its buffers go with it.
+    /// Removes a datagram from all lists. Its buffers stay with it.
     fn forget(&mut self, key: Key) -> Datagram {
         let datagram = self.by_key.remove(&key).expect("the caller knows it");
         self.by_age.remove(&datagram.serial);
@@ -231,7 +229,7 @@ impl Datagrams {
         datagram
     }
 
-    /// Gives up a datagram and remembers its key.
+    /// Discards a datagram and remembers its key.
     fn discard(&mut self, buffers: &mut Buffers, key: Key) {
         let datagram = self.by_key.get_mut(&key).expect("the caller knows it");
         let given_back = std::mem::take(&mut datagram.buffers);
@@ -244,7 +242,7 @@ impl Datagrams {
         self.live -= 1;
     }
 
-    /// Ends a datagram that is not whole.
+    /// Ends a datagram that is not complete.
     fn give_up(&mut self, buffers: &mut Buffers, key: Key, edge: Edge) {
         let mut datagram = self.forget(key);
         if !datagram.is_discarded {
@@ -266,7 +264,7 @@ impl Datagrams {
         }
     }
 
-    /// Ends older datagrams, other than `key`, until so many more buffers are within the limits.
+    /// Ends older datagrams, other than `key`, until `wanted` more buffers are within the limits.
     fn make_room_for_buffers(&mut self, buffers: &mut Buffers, key: Key, wanted: usize) {
         let limit = self.buffer_limit();
         let share = (limit / 4).max(WINDOWS);
@@ -284,7 +282,7 @@ impl Datagrams {
         }
     }
 
-    /// Ends datagrams whose time is up at `now`, in ticks.
+    /// Ends the datagrams that have reached their timeout at `now`, in ticks.
     pub fn expire(&mut self, buffers: &mut Buffers, now: u64) {
         let timeout = time::to_ticks(Duration::from_millis(self.limits.timeout.into()));
         while let Some((_, &key)) = self.by_age.first_key_value() {
@@ -292,13 +290,14 @@ impl Datagrams {
             if now.saturating_sub(datagram.started) < timeout {
                 return;
             }
-            // RFC 1122 section 3.3.2, RFC 8200 section 4.5: the sender is told when the first fragment has come.
+            // RFC 1122 section 3.3.2, RFC 8200 section 4.5: the sender gets a report only if the first fragment has
+            // arrived.
             let edge = if datagram.has_first() { Edge::IcmpError } else { Edge::Timeout };
             self.give_up(buffers, key, edge);
         }
     }
 
-    /// Gives back all that it has.
+    /// Frees all buffers of all datagrams.
     pub fn drain(&mut self, buffers: &mut Buffers) {
         for (_, mut datagram) in self.by_key.drain() {
             if let Some(chain) = datagram.give_back(buffers) {

@@ -1,7 +1,7 @@
-//! A fragment, as far as it matters for the datagram that it is a part of.
+//! A fragment, as far as its datagram needs to know it.
 //!
-//! Here the families differ: an IPv4 header tells where the data belongs (RFC 791 section 3.1), in IPv6 an extension
-//! header does, which stands behind those headers that each fragment has for itself (RFC 8200 section 4.5).
+//! The families differ here. In IPv4 the header says where the data belongs (RFC 791 section 3.1). In IPv6 an extension
+//! header says it, which follows the headers that every fragment repeats (RFC 8200 section 4.5).
 
 use super::node::{BEYOND, Edge, UNEVEN, edge6};
 use crate::icmp6::Report;
@@ -15,30 +15,31 @@ use wire::Family;
 use wire::icmpv6::parameter_problem;
 use wire::{ipv4, ipv6};
 
-/// Longest datagram, header included: no packet is longer here, also of IPv6, which allows its header besides.
+/// The longest datagram, header included. This router has no longer packets. IPv6 would allow the header in addition.
 pub const MAX_DATAGRAM: usize = u16::MAX as usize;
-/// Bytes before a fragment's data that are kept. Of IPv6 with extension headers: senders have no use for more than 80
-/// bytes of them there, and before them a buffer still has room for an ICMPv6 error.
+/// Bytes before a fragment's data that are kept. In IPv6 this includes extension headers: senders need no more than 80
+/// bytes of them there, and a buffer still has room for an ICMPv6 error before them.
 pub const MAX_HEADER: usize = ipv6::HEADER_LEN + 80 + ipv6::FRAGMENT_HEADER_LEN;
 const _: () = assert!(MAX_HEADER >= ipv4::MAX_HEADER_LEN);
 const UNIT: usize = ipv6::UNIT;
 /// The congestion field within a traffic class (RFC 3168 section 5).
 pub const ECN: u8 = 3;
 
-/// What fragments of one datagram have in common.
+/// The key that the fragments of one datagram have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// Others' datagrams may have the same addresses.
+    /// Datagrams in other tables may have the same addresses.
     pub table: TableIndex,
     pub source: IpAddr,
     pub destination: IpAddr,
     pub identification: u32,
-    /// Of IPv4 only (RFC 791 section 3.2; RFC 8200 section 4.5).
+    /// Only in IPv4 (RFC 791 section 3.2; RFC 8200 section 4.5).
     pub protocol: Option<u8>,
 }
 
 impl Key {
-    /// Whose share of the limits it takes. Of IPv6 a host has as many addresses as it likes, within its network.
+    /// The source to whose share of the limits it counts. An IPv6 host can have any number of addresses in its network,
+    /// so the network counts.
     pub fn sharer(&self) -> IpAddr {
         match self.source {
             IpAddr::V4(_) => self.source,
@@ -47,20 +48,20 @@ impl Key {
     }
 }
 
-/// A part that has come, in bytes of the datagram's data.
+/// A part that has arrived, in bytes of the datagram's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
     pub start: u32,
     pub end: u32,
 }
 
-/// A fragment, examined.
+/// A fragment that was checked.
 pub struct Fragment {
     pub key: Key,
     pub chain: Chain,
-    /// Bytes of its network header; of IPv6 with all extension headers up to the fragment header.
+    /// Bytes of its network header; in IPv6 with all extension headers up to the fragment header.
     pub header: usize,
-    /// Where in these the byte is that names the fragment header. IPv6 only.
+    /// In IPv6, the offset of the byte in this header that names the fragment header.
     pub named_at: usize,
     /// Bytes from its link header to its data.
     pub from: usize,
@@ -70,12 +71,12 @@ pub struct Fragment {
     pub ecn: u8,
 }
 
-/// Why a fragment is not taken in.
+/// Why a fragment is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// It takes this edge.
+    /// It leaves by this edge.
     End(EdgeIndex),
-    /// Its sender is told; what is counted.
+    /// Its sender gets a report, and this counter counts it.
     Tell { report: Report, counter: usize },
 }
 
@@ -93,7 +94,7 @@ impl Fragment {
         }
     }
 
-    /// None: it makes no sense as a fragment. `ip4-input` has looked at most of this.
+    /// `None` when the fragment is not valid. `ip4-input` has already checked most of this.
     fn of_ip4(buffers: &Buffers, table: TableIndex, row: &Row) -> Option<Fragment> {
         use ipv4::{HEADER_LEN, Header};
         let chain = Chain::of(buffers, row)?;
@@ -106,7 +107,7 @@ impl Fragment {
         }
         let (start, data) = (header.fragment_offset() as usize, total - length);
         let is_last = !header.more_fragments();
-        // What is to be finished on a fragment, nobody can say.
+        // A fragment with work left to the device is refused, because it is not defined what that means for a fragment.
         let is_odd = !is_last && !data.is_multiple_of(UNIT);
         if is_odd || start + data + HEADER_LEN > MAX_DATAGRAM || row.flags & flag::OFFLOAD != 0 {
             return None;
@@ -123,7 +124,7 @@ impl Fragment {
         Some(Fragment { key, header: length, named_at: 0, from: l3 + length, part, is_last, ecn, chain })
     }
 
-    /// `ip6-local` has walked the headers.
+    /// `ip6-local` has already read the headers.
     fn of_ip6(buffers: &Buffers, table: TableIndex, row: &Row) -> Result<Fragment, Refusal> {
         use ipv6::{FRAGMENT_HEADER_LEN, HEADER_LEN, Header};
         let malformed = || Refusal::from(Edge::Malformed);
@@ -176,13 +177,13 @@ impl Fragment {
         (self.part.end - self.part.start) as usize
     }
 
-    /// The buffers of the datagram that its data lies in.
+    /// The datagram's buffers that contain its data.
     pub fn windows(&self) -> RangeInclusive<usize> {
         self.part.start as usize / DATA_SIZE..=(self.part.end as usize - 1) / DATA_SIZE
     }
 }
 
-/// Where fields stand in an IPv6 header (RFC 8200 section 3), and in a fragment header.
+/// Offsets of fields in an IPv6 header (RFC 8200 section 3), and in a fragment header.
 const PAYLOAD_LENGTH_AT: usize = 4;
 const NEXT_HEADER_AT: usize = 6;
 const OFFSET_AT: usize = 2;

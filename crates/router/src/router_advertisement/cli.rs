@@ -1,4 +1,4 @@
-//! Commands on router advertisements, as VPP has them, and those of RFC 4191 and RFC 8106, which it has not.
+//! Commands for router advertisements: those of VPP, and those for RFC 4191 and RFC 8106, which VPP does not have.
 
 use super::settings::{MAX_INITIAL, MAX_INITIAL_INTERVAL, PrefixSettings, Settings, SettingsError, written};
 use crate::Router;
@@ -117,7 +117,7 @@ fn not_there(what: impl fmt::Display) -> CommandError {
     crate::Error::from(SettingsError::NotThere(what.to_string())).into()
 }
 
-/// Adds a name server or name with its time, or takes it away.
+/// Adds or removes a name server or a search name with its lifetime.
 fn set_time<K: Ord + fmt::Display>(
     all: &mut std::collections::BTreeMap<K, Option<u32>>,
     one: K,
@@ -191,7 +191,7 @@ fn set_flags_and_times(settings: &mut Settings, args: &Args) -> Result<(), Comma
     }
 }
 
-/// The value behind a word: none with `no`, and one that must be there without it.
+/// The value after a word: `None` with `no`, and required without it.
 fn value<T: std::str::FromStr>(args: &Args, word: &str, name: &str) -> Result<Option<T>, CommandError>
 where
     T::Err: fmt::Display,
@@ -212,7 +212,7 @@ fn preference(word: &str) -> Preference {
     }
 }
 
-/// As commands have it.
+/// The word for a preference in commands.
 pub(super) fn preference_word(preference: Preference) -> &'static str {
     match preference {
         Preference::High => "high",
@@ -234,7 +234,7 @@ struct ShownPrefix {
 struct ShownOther {
     address: String,
     mac: String,
-    /// Seconds since it was heard.
+    /// Seconds since its last advertisement.
     age: f64,
     lifetime: u16,
     preference: &'static str,
@@ -245,7 +245,7 @@ struct ShownInterface {
     name: String,
     advertises: bool,
     is_suppressed: bool,
-    /// Seconds until all are told again.
+    /// Seconds until the next advertisement to all hosts.
     next: Option<f64>,
     sent: u64,
     solicitations: u64,
@@ -257,7 +257,7 @@ struct ShownInterface {
     hop_limit: u8,
     mtu: u16,
     prefixes: Vec<ShownPrefix>,
-    /// With seconds.
+    /// With lifetimes in seconds.
     rdnss: Vec<(String, u32)>,
     dnssl: Vec<(String, u32)>,
     other_routers: Vec<ShownOther>,

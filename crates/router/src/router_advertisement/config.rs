@@ -1,4 +1,4 @@
-//! What operators want to be advertised, as the commands that say it.
+//! The operator's settings of router advertisements, as the commands that configure them.
 
 use super::cli::preference_word;
 use super::settings::{PrefixSettings, Settings};
@@ -17,7 +17,7 @@ pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     }
 }
 
-/// What is not as when nothing is said, and how that is undone. Hosts are told when all else is said.
+/// The settings that differ from the defaults, and how to undo each. The one that starts advertisements comes last.
 fn words(settings: &Settings) -> Vec<(String, String)> {
     let default = Settings::default();
     let mut words = Vec::new();

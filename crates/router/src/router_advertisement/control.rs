@@ -1,4 +1,4 @@
-//! When a router speaks (RFC 4861 sections 6.2.4 to 6.2.6), and what it hears of others.
+//! When the router sends advertisements (RFC 4861 sections 6.2.4 to 6.2.6), and what it hears from other routers.
 
 use super::message;
 use super::{Event, Settings, SettingsError};
@@ -13,13 +13,14 @@ use wire::MacAddress;
 use wire::ethernet::EtherType;
 use wire::nd::{RouterAdvertisement, group_mac};
 
-/// RFC 4861 section 10: between two that go to all, and before an answer.
+/// RFC 4861 section 10: the shortest time between two advertisements to all hosts, and the longest delay before an
+/// answer.
 const LEAST_PAUSE: Duration = Duration::from_secs(3);
 const ANSWER_DELAY: Duration = Duration::from_millis(500);
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
-/// Hosts of a link that wait for an answer of their own; more are answered together.
+/// Hosts of a link that may wait for an answer of their own; more are answered together.
 const MAX_WAITING: usize = 16;
-/// Other routers of a link that are remembered.
+/// The most other routers of a link that are remembered.
 const MAX_OTHERS: usize = 16;
 
 /// Another router on the link.
@@ -30,16 +31,16 @@ pub struct Other {
     pub heard: Instant,
 }
 
-/// One interface on which the router speaks.
+/// An interface on which the router advertises.
 #[derive(Debug)]
 pub struct Advertiser {
-    /// When all are told next.
+    /// When the next advertisement to all hosts is due.
     pub due: Instant,
     initial_left: u8,
     last: Option<Instant>,
-    /// Hosts that are answered alone, and when.
+    /// Hosts that get an answer of their own, and when.
     waiting: Vec<(Instant, Ipv6Addr, MacAddress)>,
-    /// Messages, and questions that were heard.
+    /// Advertisements sent, and solicitations received.
     pub sent: u64,
     pub asked: u64,
 }
@@ -50,14 +51,14 @@ impl Timed for Advertiser {
     }
 }
 
-/// All of them, and what operators want.
+/// All advertisers, and the operators' settings.
 #[derive(Debug)]
 pub struct Advertising {
     settings: BTreeMap<InterfaceIndex, Settings>,
     advertisers: Agenda<InterfaceIndex, Advertiser>,
     others: BTreeMap<(InterfaceIndex, Ipv6Addr), Other>,
     contradictions_told: Throttle,
-    /// The time of the last tick, which tests have run ahead of the clock.
+    /// The time of the last tick. Tests let it run ahead of the clock.
     ticked: Instant,
 }
 
@@ -73,7 +74,7 @@ impl Advertising {
         self.settings.get(&index).cloned().unwrap_or_default()
     }
 
-    /// What is not as it is unless it is said.
+    /// The settings that differ from the defaults.
     pub(super) fn stated(&self) -> impl Iterator<Item = (InterfaceIndex, &Settings)> {
         self.settings.iter().map(|(index, settings)| (*index, settings))
     }
@@ -100,7 +101,7 @@ impl Advertising {
 }
 
 impl Settings {
-    /// How long to wait for the next one that goes to all.
+    /// How long to wait for the next advertisement to all hosts.
     fn pause(&self) -> Duration {
         let (least, most) =
             (Duration::from_secs(self.least_interval().into()), Duration::from_secs(self.max_interval.into()));
@@ -109,11 +110,11 @@ impl Settings {
 }
 
 impl Router {
-    /// Sets what is said on a link.
+    /// Sets what the router advertises on a link.
     ///
     /// # Errors
-    /// When there is no such interface, nobody is behind it, or RFC 4861's bounds are not kept; then nothing has
-    /// changed.
+    /// When there is no such interface or it is a loopback, or the settings are outside RFC 4861's bounds; then nothing
+    /// has changed.
     pub fn set_advertising(&mut self, index: InterfaceIndex, settings: Settings) -> Result<(), Error> {
         let interface = self.interfaces.get(index)?;
         if interface.is_loopback() {
@@ -135,20 +136,20 @@ impl Router {
         Ok(())
     }
 
-    /// Whether the router may speak on an interface now.
+    /// Whether the router may advertise on an interface now.
     fn may_advertise(&self, index: InterfaceIndex) -> bool {
         let wanted = self.advertising.settings.get(&index).is_some_and(|settings| !settings.is_suppressed);
         wanted && self.is_usable(index) && self.speaks_as(index).is_some()
     }
 
-    /// The link-local address, from which alone advertisements are believed (RFC 4861 section 6.1.2).
+    /// The link-local address. Hosts accept advertisements from no other address (RFC 4861 section 6.1.2).
     fn speaks_as(&self, index: InterfaceIndex) -> Option<Ipv6Addr> {
         let ip6 = &self.interfaces.get(index).ok()?.ip6;
         ip6.link_local.filter(|address| !ip6.standing.contains_key(address))
     }
 
-    /// Something has changed of an interface, or of what is said there: begins to speak, tells the news soon, or
-    /// ceases.
+    /// Called when an interface or its settings have changed: begins to advertise, advertises the change soon, or
+    /// stops.
     pub(crate) fn advertise_anew(&mut self, index: InterfaceIndex) {
         if !self.may_advertise(index) {
             self.advertising.advertisers.remove(&index);
@@ -164,15 +165,15 @@ impl Router {
         self.tick_advertising(now);
     }
 
-    /// An interface goes away, with what is said there.
+    /// Called when an interface is deleted, together with its settings.
     pub(crate) fn forget_advertising(&mut self, index: InterfaceIndex) {
         self.advertising.settings.remove(&index);
         self.advertising.advertisers.remove(&index);
         self.advertising.others.retain(|(of, _), _| *of != index);
     }
 
-    /// Tells hosts that this is no default router any more, or none by its present address (RFC 4861 sections 6.2.5
-    /// and 6.2.8). Whether there was anything to tell.
+    /// Tells hosts that this router is no longer a default router, or not by its present address (RFC 4861 sections
+    /// 6.2.5 and 6.2.8). Returns whether it had advertised before.
     pub(crate) fn cease_advertising(&mut self, index: InterfaceIndex) -> bool {
         let has_spoken =
             self.advertising.advertisers.remove(&index).is_some_and(|advertiser| advertiser.last.is_some());
@@ -182,7 +183,7 @@ impl Router {
         has_spoken
     }
 
-    /// Speaks where it is time.
+    /// Sends the advertisements that are due.
     pub(crate) fn tick_advertising(&mut self, now: Instant) {
         self.advertising.ticked = self.advertising.ticked.max(now);
         for index in self.advertising.advertisers.due(now) {
@@ -198,7 +199,7 @@ impl Router {
                 let is_followed_by_initial = is_initial && advertiser.initial_left > 0;
                 advertiser.due = now + if is_followed_by_initial { pause.min(soon) } else { pause };
                 advertiser.last = Some(now);
-                // Who waits is told with all.
+                // The advertisement to all hosts also answers the waiting ones.
                 answers.clear();
             }
             let (ready, later): (Vec<_>, Vec<_>) = answers.into_iter().partition(|(due, ..)| *due <= now);
@@ -213,7 +214,7 @@ impl Router {
         }
     }
 
-    /// Tells all, or one.
+    /// Sends an advertisement to all hosts, or to one.
     fn advertise(&mut self, index: InterfaceIndex, to: Ipv6Addr, mac: MacAddress, is_last: bool) {
         let Some(from) = self.speaks_as(index) else { return };
         let Ok(interface) = self.interfaces.get(index) else { return };
@@ -226,7 +227,7 @@ impl Router {
         }
     }
 
-    /// Takes in what a worker heard.
+    /// Handles a message that a worker received.
     pub(crate) fn handle_router_discovery(&mut self, event: Event) {
         match event {
             Event::Solicited(index, host) => self.solicited_by(index, host),
@@ -234,7 +235,7 @@ impl Router {
         }
     }
 
-    /// A host asks (RFC 4861 section 6.2.6).
+    /// Handles a solicitation of a host (RFC 4861 section 6.2.6).
     fn solicited_by(&mut self, index: InterfaceIndex, host: Option<(Ipv6Addr, MacAddress)>) {
         let now = self.advertising.now();
         let answers_directly = self.advertising.settings(index).answers_directly;
@@ -254,7 +255,8 @@ impl Router {
         }
     }
 
-    /// Another router speaks: it is remembered, and the log says when it contradicts this one (RFC 4861 section 6.2.7).
+    /// Handles an advertisement of another router: remembers it, and logs contradictions to this one (RFC 4861 section
+    /// 6.2.7).
     fn heard_router(&mut self, index: InterfaceIndex, address: Ipv6Addr, mac: MacAddress, told: RouterAdvertisement) {
         let now = self.advertising.now();
         let Ok(name) = self.interfaces.get(index).map(|interface| interface.name.clone()) else { return };
@@ -269,7 +271,7 @@ impl Router {
         if self.advertising.advertisers.contains_key(&index) && before.is_none_or(|before| before.told != told) {
             let settings = self.advertising.settings(index);
             let differ = settings.contradictions(&told).join(", ");
-            // One that says something else each time must not fill the log.
+            // A router that changes its advertisement each time must not fill the log.
             if !differ.is_empty()
                 && let Some(others) = self.advertising.contradictions_told.pass(now)
             {
@@ -282,7 +284,8 @@ impl Router {
 }
 
 impl Settings {
-    /// In what another router tells hosts something else; what one of both does not say is no contradiction.
+    /// The settings in which another router's advertisement differs. A value that one of the two leaves out is no
+    /// contradiction.
     fn contradictions(&self, told: &RouterAdvertisement) -> Vec<&'static str> {
         let differ = |ours: u32, theirs: u32| ours != 0 && theirs != 0 && ours != theirs;
         let found = [

@@ -1,4 +1,4 @@
-//! What operators may have a router say on a link (RFC 4861 section 6.2.1), within the bounds that the RFC gives.
+//! What operators may have a router advertise on a link (RFC 4861 section 6.2.1), within the bounds of the RFC.
 
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -13,10 +13,11 @@ const LONGEST_LIFETIME: u16 = 9000;
 pub const MAX_INITIAL: u8 = 3;
 pub const MAX_INITIAL_INTERVAL: u16 = 16;
 
-/// Most name servers, and bytes of search names, so that what is not prefixes fits one packet of the least MTU.
+/// The most name servers, and bytes of search names, so that everything except prefixes fits one packet of the least
+/// MTU.
 const MAX_SERVERS: usize = 8;
 const MAX_SEARCH_BYTES: usize = 400;
-/// Most prefixes with settings of their own.
+/// The most prefixes with settings of their own.
 const MAX_PREFIXES: usize = 64;
 
 /// Why settings are refused.
@@ -49,15 +50,15 @@ pub enum SettingsError {
     NotThere(String),
 }
 
-/// What hosts are told of a prefix. Times are in seconds; [`FOREVER`] is that.
+/// What the router advertises about a prefix. Times are in seconds; [`FOREVER`] means no end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrefixSettings {
     pub valid: u32,
     pub preferred: u32,
     pub is_advertised: bool,
-    /// Its addresses are on the link (L).
+    /// Whether the addresses of the prefix are on the link (L).
     pub on_link: bool,
-    /// Hosts make addresses of it by themselves (A), which takes 64 bits.
+    /// Whether hosts form their own addresses from the prefix (A), which requires 64 bits.
     pub autonomous: bool,
 }
 
@@ -70,42 +71,42 @@ impl Default for PrefixSettings {
 
 impl PrefixSettings {
     /// # Errors
-    /// When it is preferred for longer than it is valid.
+    /// When the preferred lifetime is longer than the valid lifetime.
     pub fn check(&self) -> Result<(), SettingsError> {
         let PrefixSettings { valid, preferred, .. } = *self;
         if preferred > valid { Err(SettingsError::Preferred { preferred, valid }) } else { Ok(()) }
     }
 }
 
-/// What is said on a link. Times are in seconds if nothing else is said.
+/// What the router advertises on a link. Times are in seconds unless noted otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     pub is_suppressed: bool,
-    /// Hosts get addresses by DHCPv6 (M), or other things only (O).
+    /// Whether hosts get addresses by DHCPv6 (M), or only other settings (O).
     pub managed: bool,
     pub other: bool,
-    /// The Ethernet address is told, too.
+    /// Whether the Ethernet address is included.
     pub tells_link_address: bool,
-    /// Who asks is answered alone.
+    /// Whether a host that asks gets an answer of its own.
     pub answers_directly: bool,
-    /// For which the router is a default router; 0: it is none. Nothing: three of the longest interval.
+    /// How long the router is a default router; 0: it is none. `None`: three times the longest interval.
     pub lifetime: Option<u16>,
     pub max_interval: u16,
-    /// Nothing: three quarters of the longest.
+    /// `None`: three quarters of the longest interval.
     pub min_interval: Option<u16>,
-    /// How many come sooner at the beginning, and how soon at the latest.
+    /// How many advertisements come sooner at the beginning, and the longest interval between these.
     pub initial_count: u8,
     pub initial_interval: u16,
     pub preference: Preference,
-    /// That hosts are to use; 0: not said.
+    /// The hop limit for hosts; 0: not specified.
     pub hop_limit: u8,
-    /// Milliseconds for which hosts believe in a neighbour, and between questions; 0: not said.
+    /// Milliseconds for which hosts consider a neighbour reachable, and between their solicitations; 0: not specified.
     pub reachable: u32,
     pub retransmit: u32,
-    /// What holds for prefixes that have nothing of their own.
+    /// The settings of prefixes that have none of their own.
     pub default_prefix: PrefixSettings,
     pub prefixes: BTreeMap<Prefix6, PrefixSettings>,
-    /// Each for so long; nothing: three of the longest interval (RFC 8106 section 5.1).
+    /// Each with its lifetime; `None`: three times the longest interval (RFC 8106 section 5.1).
     pub servers: BTreeMap<Ipv6Addr, Option<u32>>,
     pub search: BTreeMap<String, Option<u32>>,
 }
@@ -119,7 +120,7 @@ impl Default for Settings {
             tells_link_address: true,
             answers_directly: false,
             lifetime: None,
-            // As VPP.
+            // VPP's default.
             max_interval: 200,
             min_interval: None,
             initial_count: MAX_INITIAL,
@@ -138,7 +139,7 @@ impl Default for Settings {
 
 impl Settings {
     /// # Errors
-    /// When the RFC's bounds are not kept.
+    /// When a value is outside the RFC's bounds.
     pub fn check(&self) -> Result<(), SettingsError> {
         let max = self.max_interval;
         if !INTERVAL.contains(&max) {
@@ -179,23 +180,23 @@ impl Settings {
         if bytes > MAX_SEARCH_BYTES { Err(SettingsError::SearchTooLong(bytes)) } else { Ok(()) }
     }
 
-    /// Seconds that lie between two advertisements at least.
+    /// The shortest time in seconds between two advertisements.
     pub fn least_interval(&self) -> u16 {
         self.min_interval.unwrap_or((self.max_interval / 4 * 3).max(LEAST_INTERVAL)).min(self.max_interval)
     }
 
-    /// Three of the longest interval, for what has no time of its own.
+    /// The lifetime of what has none of its own: three times the longest interval.
     pub fn usual_lifetime(&self) -> u16 {
         self.max_interval * 3
     }
 
-    /// What hosts are told of a prefix.
+    /// The settings of a prefix.
     pub fn of_prefix(&self, prefix: Prefix6) -> PrefixSettings {
         self.prefixes.get(&prefix).copied().unwrap_or(self.default_prefix)
     }
 }
 
-/// A time as commands write it.
+/// A time as it is written in commands.
 pub(super) fn written(seconds: u32) -> String {
     if seconds == FOREVER { "infinite".into() } else { seconds.to_string() }
 }

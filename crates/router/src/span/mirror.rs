@@ -1,9 +1,9 @@
-//! Making copies of a packet for those who listen.
+//! Copies a packet to SPAN destinations.
 
 use super::SpanDestination;
 use graph::{CounterSpec, Expansion, Row, Severity, flag};
 
-/// Of both nodes.
+/// Counters of both nodes.
 pub const COUNTERS: &[CounterSpec] = &[
     CounterSpec(
         "packets mirrored",
@@ -21,9 +21,9 @@ pub const COUNTERS: &[CounterSpec] = &[
 const MIRRORED: usize = 0;
 const NO_BUFFER: usize = 1;
 
-/// A copy of the packet to each listener. A copy has the same work left to do for its device
-/// as the packet has, `l3` must be right for that; it counts as received on the interface that
-/// it leaves by, so that its loss is not the mirrored one's.
+/// Sends a copy of the packet to each destination. The device has the same work left to do on a copy as on the packet,
+/// so `l3` must be right. A copy counts as received on the interface that it leaves by, so that a lost copy does not
+/// count for the mirrored interface.
 pub fn copy(x: &mut Expansion<'_, '_>, row: &Row, to: &[SpanDestination]) {
     for listener in to {
         let Some(copy) = row.copy(x.cx.buffers) else {

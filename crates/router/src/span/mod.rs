@@ -1,10 +1,9 @@
-//! SPAN: copies of an interface's packets go out of others, for whoever listens there.
+//! SPAN: an interface's packets are copied to other interfaces, where a monitor can receive them.
 //!
-//! What is received is copied as it came, before anything is decided about it (`span-input`,
-//! between a device's input node and `ethernet-input`); what is sent, as it goes to the device
-//! (`span-output`, between `NAME-output` and `NAME-tx`). Interfaces that nobody listens to do
-//! not pass these nodes at all. Copies leave by their destination's output like any packet,
-//! and are not copied again.
+//! A received packet is copied unchanged, before any decision about it (`span-input`, between a device's input node and
+//! `ethernet-input`). A sent packet is copied as the device gets it (`span-output`, between `NAME-output` and
+//! `NAME-tx`). Packets of interfaces that are not mirrored do not pass these nodes at all. Copies leave by their
+//! destination's output like any packet, and are not copied again.
 
 pub mod cli;
 pub(crate) mod config;
@@ -41,11 +40,11 @@ fn mirrors_sent(interface: &Interface) -> Option<String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpanDestination {
     pub interface: InterfaceIndex,
-    /// The edge of the node that copies to this interface's output.
+    /// The copying node's edge to this interface's output.
     pub edge: EdgeIndex,
 }
 
-/// Who listens to an interface, as nodes see it.
+/// The SPAN destinations of an interface, as nodes see them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listeners {
     pub rx: Vec<SpanDestination>,
@@ -54,7 +53,7 @@ pub struct Listeners {
     pub wire: EdgeIndex,
 }
 
-/// Nodes that control talks to.
+/// Nodes that control calls.
 pub(crate) struct Nodes {
     pub input: NodeIndex,
     pub output: NodeIndex,

@@ -1,4 +1,4 @@
-//! Sub-interfaces as control keeps them.
+//! The control side of sub-interfaces.
 
 use super::{Found, Vid, VlanMatch, output};
 use crate::interface::Interface;
@@ -12,7 +12,7 @@ use wire::ethernet::EtherType;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sub {
     pub parent: InterfaceIndex,
-    /// The number behind its parent's name.
+    /// The number after its parent's name.
     pub id: u32,
     pub takes: VlanMatch,
     /// Whether packets can leave by its parent.
@@ -20,7 +20,7 @@ pub struct Sub {
 }
 
 impl Sub {
-    /// The command that makes it.
+    /// The command that creates it.
     pub fn command(&self, parent: &str) -> String {
         if self.takes == by_number(self.id) {
             return format!("create sub-interfaces {parent} {}", self.id);
@@ -29,7 +29,7 @@ impl Sub {
     }
 }
 
-/// What one takes of which only the number is told: the VLAN of that number.
+/// The match of a sub-interface for which only a number is given: the VLAN of that number.
 pub fn by_number(id: u32) -> VlanMatch {
     let outer = Vid::Is(u16::try_from(id).unwrap_or(u16::MAX));
     VlanMatch::Tagged { outer_type: EtherType::VLAN, outer, inner: None, exact: true }
@@ -40,7 +40,7 @@ pub fn name_of(parent: &str, id: u32) -> String {
     format!("{parent}.{id}")
 }
 
-/// A sub-interface has no queue: its output leads to its parent's.
+/// A sub-interface has no transmit queue: its output leads to its parent's.
 struct NoQueue;
 
 impl Transmit for NoQueue {
@@ -49,7 +49,7 @@ impl Transmit for NoQueue {
     }
 }
 
-/// Its parent has the carrier.
+/// The parent has the carrier.
 struct NoLink;
 
 impl Link for NoLink {
@@ -59,11 +59,11 @@ impl Link for NoLink {
 }
 
 impl Router {
-    /// Makes a sub-interface; it starts administratively down.
+    /// Creates a sub-interface; it starts administratively down.
     ///
     /// # Errors
-    /// When there is no such parent or it is a sub-interface itself, the name is taken, another
-    /// one takes the very same frames, or a table is full; then nothing has changed.
+    /// When there is no such parent or it is a sub-interface itself, the name is taken, another sub-interface matches
+    /// the same frames, or a table is full; then nothing has changed.
     pub fn create_sub_interface(
         &mut self,
         parent: InterfaceIndex,
@@ -107,7 +107,7 @@ impl Router {
     /// Removes a sub-interface.
     ///
     /// # Errors
-    /// When it is none.
+    /// When it is not a sub-interface.
     pub fn delete_sub_interface(&mut self, index: InterfaceIndex) -> Result<(), Error> {
         let interface = self.interfaces.get(index)?;
         if interface.sub.is_none() {
@@ -116,7 +116,7 @@ impl Router {
         self.delete_interface(index)
     }
 
-    /// The output side of a sub-interface: its own node, and the device's behind its parent's.
+    /// Registers the output side of a sub-interface: its own node. After it comes its parent's output and device.
     pub(crate) fn register_sub_output(
         &mut self,
         name: &str,
@@ -134,7 +134,7 @@ impl Router {
         Ok((tx_node, node))
     }
 
-    /// Tells the data path what has to be known of a sub-interface to find it.
+    /// Updates the parent's table with a sub-interface: its index, state and address.
     fn refresh_frames_of(&self, index: InterfaceIndex) {
         let Ok(interface) = self.interfaces.get(index) else { return };
         let Some(sub) = &interface.sub else { return };
@@ -144,15 +144,15 @@ impl Router {
         demux.set(&sub.takes, Found::new(index, &sub.takes, interface.admin_up, own_mac));
     }
 
-    /// A sub-interface goes: nobody takes its frames.
+    /// Removes a sub-interface from its parent's table: its frames have no owner any more.
     pub(crate) fn forget_frames_of(&self, sub: &Sub) {
         if let Some(demux) = self.interfaces.get(sub.parent).ok().and_then(|parent| parent.demux.as_ref()) {
             demux.clear(&sub.takes);
         }
     }
 
-    /// An interface was set up or down: those that come or go with that, itself first, and
-    /// whether they are up now.
+    /// Applies a change of an interface's state. Returns the interface itself and the sub-interfaces that follow it,
+    /// each with whether it is up now.
     pub(crate) fn state_changed(&mut self, index: InterfaceIndex) -> Vec<(InterfaceIndex, bool)> {
         let Ok(interface) = self.interfaces.get(index) else { return Vec::new() };
         let up = interface.is_usable();
@@ -174,8 +174,8 @@ impl Router {
         self.interfaces.sub_interfaces_of(parent).map(|sub| sub.index).collect()
     }
 
-    /// The Ethernet address of an interface is another: it, and those that go by it, send from
-    /// that one.
+    /// Applies a change of an interface's Ethernet address. The interface, and sub-interfaces without an address of
+    /// their own, send from the new one.
     pub(crate) fn mac_changed(&mut self, index: InterfaceIndex) {
         let Ok(mac) = self.interfaces.get(index).map(|interface| interface.mac) else { return };
         let mut changed = vec![index];
@@ -187,19 +187,19 @@ impl Router {
                 changed.push(sub);
             }
         }
-        // Where the parent's address changed, one that is set may be its own now, or not any more.
+        // After a change of the parent's address, a sub-interface's own address may equal it, or not any more.
         self.subs_of(index).into_iter().chain([index]).for_each(|sub| self.refresh_frames_of(sub));
         self.publish_facts();
         for index in changed {
             self.dhcp_mac_changed(index);
             self.settle_link_local(index);
             self.refresh_adjacencies(index, None);
-            // Whoever knew us by the old one finds us by the new one.
+            // Neighbours that know the old address learn the new one.
             self.announce_all(index);
         }
     }
 
-    /// The MTU of an interface is another: its sub-interfaces have it too, or a lower one.
+    /// Applies a change of an interface's MTU: its sub-interfaces have the same or a lower one.
     pub(crate) fn mtu_changed(&mut self, index: InterfaceIndex) {
         let Ok(mtu) = self.interfaces.get(index).map(|interface| interface.mtu) else { return };
         for sub in self.subs_of(index) {
@@ -210,8 +210,8 @@ impl Router {
         }
     }
 
-    /// The sub-interfaces of an interface with their output nodes and what they are called when
-    /// that is called `name`.
+    /// The sub-interfaces of an interface, with their output nodes, and with their names if the interface is called
+    /// `name`.
     pub(crate) fn names_below(&self, index: InterfaceIndex, name: &str) -> Vec<(InterfaceIndex, NodeIndex, String)> {
         let renamed = |sub: &Interface| {
             let id = sub.sub.as_ref().map_or(0, |sub| sub.id);

@@ -1,9 +1,9 @@
-//! Whose frame it is: the table from tags to sub-interfaces of one parent.
+//! The table from VLAN tags to the sub-interfaces of one parent.
 //!
-//! Control changes it in place, a word at a time, while workers read it: a frame finds the
-//! sub-interface as it was before or after. Tables of 4096 identifiers are cut into chunks that
-//! are made when first used and stay until the parent goes, so that a sub-interface costs some
-//! hundred bytes and no change copies what others have.
+//! Control changes it in place, a word at a time, while workers read it: a frame finds the sub-interface as it was
+//! before or after the change. Tables of 4096 identifiers are split into chunks, which are allocated on first use and
+//! stay until the parent is removed. So a sub-interface costs some hundred bytes, and no change copies entries of other
+//! sub-interfaces.
 
 use super::{Vid, VlanMatch};
 use graph::InterfaceIndex;
@@ -16,8 +16,7 @@ use wire::vlan::{MAX_VID, MIN_VID};
 const CHUNK: usize = 64;
 const CHUNKS: usize = 64;
 
-/// What a frame finds: a word that holds the sub-interface's index and what has to be known of
-/// it, or 0.
+/// The result of a lookup: a word with the sub-interface's index and what `ethernet-input` must know about it, or 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Found(u32);
 
@@ -26,7 +25,7 @@ impl Found {
     const INDEX: u32 = 0xffff;
     /// It is administratively up.
     const UP: u32 = 1 << 16;
-    /// It takes no frame with more tags than it names.
+    /// It takes no frame with more tags than it matches.
     const EXACT: u32 = 1 << 17;
     /// Its Ethernet address is not its parent's.
     const OWN_MAC: u32 = 1 << 18;
@@ -53,7 +52,7 @@ impl Found {
     fn is_exact(self) -> bool {
         self.0 & Found::EXACT != 0
     }
-    /// None for [`Found::NOTHING`].
+    /// None instead of [`Found::NOTHING`].
     fn some(self) -> Option<Found> {
         (self.0 != 0).then_some(self)
     }
@@ -72,7 +71,7 @@ impl Slot {
     }
 }
 
-/// Something for each VLAN identifier.
+/// A value for each VLAN identifier.
 #[derive(Debug)]
 struct Table<T>([OnceLock<Box<[T; CHUNK]>>; CHUNKS]);
 
@@ -94,10 +93,10 @@ impl<T: Default> Table<T> {
     }
 }
 
-/// What stands behind an outer tag.
+/// The sub-interfaces with one outer tag.
 #[derive(Debug, Default)]
 struct Behind {
-    /// No inner tag is named.
+    /// Those that match no inner tag.
     single: Slot,
     any_inner: Slot,
     inner: OnceLock<Box<Table<Slot>>>,
@@ -112,13 +111,13 @@ impl Behind {
         }
     }
 
-    /// The most precise one that takes a frame with this inner tag, or without.
+    /// The most precise match for a frame with this inner tag, or without one.
     #[inline]
     fn find(&self, inner: Inner) -> Option<Found> {
         let single = self.single.get().some();
         match inner {
             Inner::None => single,
-            // Of another type than 802.1Q: nobody names such a one.
+            // A type other than 802.1Q: no sub-interface can match such a tag.
             Inner::Other => single.filter(|found| !found.is_exact()),
             Inner::Vid(vid) => {
                 let named = self.inner.get().and_then(|table| table.get(vid)).and_then(|slot| slot.get().some());
@@ -144,7 +143,7 @@ pub enum Inner {
 pub struct Demux {
     untagged: Slot,
     default: Slot,
-    /// By type of the outer tag: 802.1Q, 802.1ad.
+    /// By type of the outer tag: 802.1Q, then 802.1ad; each by identifier, then for any identifier.
     types: [(Table<Behind>, Behind); 2],
 }
 
@@ -174,29 +173,29 @@ impl Demux {
         }
     }
 
-    /// Control: frames go to a sub-interface from now on.
+    /// Control: gives matching frames to a sub-interface from now on.
     pub fn set(&self, takes: &VlanMatch, found: Found) {
         self.slot(takes).set(found);
     }
 
-    /// Control: who wants the very same frames. Another may take some of them, when it says less precisely which.
+    /// Control: the sub-interface that matches exactly the same frames. A less precise match of some of them is no
+    /// conflict.
     pub fn who_takes(&self, takes: &VlanMatch) -> Option<InterfaceIndex> {
         self.slot(takes).get().some().map(Found::index)
     }
 
-    /// Control: frames go to nobody from now on.
+    /// Control: gives matching frames to no sub-interface from now on.
     pub fn clear(&self, takes: &VlanMatch) {
         self.slot(takes).set(Found::NOTHING);
     }
 
-    /// Whose frames without a tag are; the parent's own when nobody's.
+    /// The sub-interface that takes frames without a tag; none: they are the parent's own.
     #[inline]
     pub fn untagged(&self) -> Option<Found> {
         self.untagged.get().some()
     }
 
-    /// Whose a frame is with an outer tag that names a VLAN. The more precisely a
-    /// sub-interface names the tags the sooner it is asked.
+    /// The sub-interface of a frame with an outer tag that names a VLAN. A more precise match comes first.
     #[inline]
     pub fn tagged(&self, outer_type: EtherType, outer: u16, inner: Inner) -> Option<Found> {
         if !(MIN_VID..=MAX_VID).contains(&outer) {
@@ -238,7 +237,7 @@ mod tests {
         let default = 8;
         let cases = [
             (q, 10, Inner::None, 1),
-            (q, 10, Inner::Vid(5), default), // exact: not with more tags
+            (q, 10, Inner::Vid(5), default), // exact: no frames with more tags
             (q, 10, Inner::Other, default),
             (q, 11, Inner::None, 2),
             (q, 11, Inner::Vid(5), 3),
@@ -259,7 +258,7 @@ mod tests {
             assert_eq!(found, Some(expected), "{outer_type} {outer} {inner:?}");
         }
         assert_eq!(demux.untagged().map(|found| found.index().0), Some(9));
-        // Reserved, or no VLAN at all: nobody's.
+        // Identifiers that are reserved or name no VLAN: no sub-interface takes these frames.
         assert_eq!((demux.tagged(q, 4095, Inner::None), demux.tagged(q, 0, Inner::None)), (None, None));
         for takes in &all {
             demux.clear(takes);

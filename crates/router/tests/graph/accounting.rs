@@ -1,5 +1,5 @@
-//! Random operations: after each, the router must be what one would be that was made
-//! anew of the same settings, and when all is undone nothing may be left.
+//! Random operations. After each, the router must behave like a new one with the same settings. When all settings are
+//! removed, no object or packet may be left.
 
 use crate::bed::{Bed, Port, host_mac};
 use crate::oracle::{Fate, Settings};
@@ -24,10 +24,10 @@ use wire::{MacAddress, Prefix};
 
 const STEPS: usize = 1000;
 const SEEDS: u64 = 3;
-/// The identifier of a table that comes and goes.
+/// The identifier of a table that is added and removed again.
 const OTHER: u32 = 4_000_000_000;
 
-/// The last of each way counts, in the place of the first.
+/// Of paths with the same action the last one counts, in the place of the first.
 fn without_doubles(paths: &[Path]) -> Vec<Path> {
     let mut all: Vec<Path> = Vec::new();
     for path in paths {
@@ -51,7 +51,7 @@ fn mac_of(address: IpAddr) -> MacAddress {
     host_mac(octets.into())
 }
 
-/// Whether a frame asks who has an address.
+/// Whether a frame is an ARP request or a neighbour solicitation.
 fn is_question(frame: &[u8]) -> bool {
     match frame[12..14] {
         [8, 0] => false,
@@ -63,9 +63,9 @@ fn is_question(frame: &[u8]) -> bool {
 struct Trial {
     family: Family,
     bed: Bed,
-    /// Where packets come in, by table; they are never changed.
+    /// The ports where packets come in, by table. They are never changed.
     entries: Vec<(TableIndex, Port)>,
-    /// One more, which comes and goes.
+    /// One more table, which is added and removed again.
     other: Option<TableIndex>,
     settings: Settings,
     random: Random,
@@ -81,7 +81,7 @@ impl Trial {
         }
     }
 
-    /// One of some lengths, said in bits of IPv4, that part those addresses.
+    /// One of `lengths`, given in bits of IPv4; for IPv6, the length that separates the same addresses.
     fn length(&mut self, lengths: &[u8]) -> u8 {
         let length = *self.random.of(lengths);
         match (self.family, length) {
@@ -95,7 +95,7 @@ impl Trial {
 
     fn any_port(&mut self) -> InterfaceIndex {
         let all: Vec<InterfaceIndex> = self.settings.ports.keys().copied().collect();
-        // Now and then one that does not exist.
+        // Sometimes an interface that does not exist.
         if all.is_empty() || self.random.one_in(20) { InterfaceIndex(99) } else { *self.random.of(&all) }
     }
 
@@ -104,7 +104,7 @@ impl Trial {
         Prefix::new(self.address(), length).unwrap()
     }
 
-    /// An address on no network.
+    /// An address on none of the networks.
     fn far(&self, number: u16) -> IpAddr {
         match self.family {
             Family::Ip4 => Ipv4Addr::from(u32::from(number)).into(),
@@ -146,7 +146,7 @@ impl Trial {
         paths
     }
 
-    /// One operation, on the router and on the settings. An error must leave all as it was.
+    /// One operation, on the router and on the settings. An operation that fails must change nothing.
     fn step(&mut self) {
         let before = snapshot(&self.bed);
         let result = match self.random.below(16) {
@@ -240,7 +240,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Many in one go, as a routing daemon says them.
+    /// Many routes at once, as a routing daemon changes them.
     fn change_routes(&mut self) -> Result<(), Error> {
         let table = self.any_table();
         let mut batch = Batch::new(self.family, table);
@@ -261,7 +261,7 @@ impl Trial {
         }
         self.bed.router.change_routes(Source::Config, batch)?;
         for (prefix, list) in wanted {
-            // One that would lead through itself stays as it was.
+            // A route that would lead through itself is refused and keeps its old paths.
             let is = self.bed.router.ip.routes_in(self.family, table).get(prefix);
             let route = (table, prefix);
             let is = is.and_then(|route| route.sources.get(&Source::Config).cloned());
@@ -305,13 +305,13 @@ impl Trial {
         Ok(())
     }
 
-    /// That packets are counted is no difference to them.
+    /// Counting must make no difference to packets.
     fn count_route(&mut self) -> Result<(), Error> {
         let (table, prefix, counted) = (self.any_table(), self.any_prefix().network(), !self.random.one_in(3));
         self.bed.router.count_route(table, prefix, counted)
     }
 
-    /// Makes the table that comes and goes, or takes it away with its routes.
+    /// Adds the additional table, or removes it with its routes.
     fn change_other(&mut self) -> Result<(), Error> {
         match self.other {
             None => self.other = Some(self.bed.router.add_table(self.family, OTHER)?),
@@ -347,7 +347,7 @@ impl Trial {
 
     fn change_port(&mut self) -> Result<(), Error> {
         let index = self.any_port();
-        // Packets of IPv6 are that long at least.
+        // The smallest MTU of IPv6.
         let least = if self.family == Family::Ip6 { wire::ipv6::MIN_MTU } else { 0 };
         let mtu = least + self.random.below(8_000) as u16;
         self.bed.router.set_mtu(index, mtu)?;
@@ -355,7 +355,7 @@ impl Trial {
         self.bed.router.set_mac(index, mac)
     }
 
-    /// Sends a packet: an error, so that nobody is told, about nothing that we sent.
+    /// Sends an ICMP error: the router must not answer it, and it is not about a packet of the router's.
     fn send(&mut self, entry: usize, destination: IpAddr) {
         let (port, to) = (&self.entries[entry].1, destination.to_string());
         let any = self.random.next();
@@ -373,7 +373,7 @@ impl Trial {
         }
     }
 
-    /// Sends a packet through and sees what becomes of it.
+    /// Sends a packet and returns what became of it.
     fn observe(&mut self, entry: usize, destination: IpAddr) -> Fate {
         self.bed.run(); // announcements
         self.settings.ports.values().for_each(|(port, ..)| drop(port.sent()));
@@ -401,7 +401,7 @@ impl Trial {
         if self.bed.held() > 0 {
             fates.extend(asked.into_iter().map(Fate::Held));
             (0..=REQUESTS).for_each(|_| self.bed.advance(Duration::from_millis(1001)));
-            // Who was silent is asked again, as if the time for that had passed.
+            // Forget hosts that did not answer, so that they are asked again.
             self.bed.router.flush_learned(None);
             self.bed.run();
         }
@@ -415,7 +415,7 @@ impl Trial {
         let ip = &self.bed.router.ip;
         let mut reached: BTreeSet<u32> = self.bed.router.neighbours.adjacencies().collect();
         let is_object = |leaf: &Leaf| matches!(leaf.kind(), tables::kind::ADJACENCY | tables::kind::GLEAN);
-        // What goes onto links.
+        // The objects that interfaces use for their link-local destinations.
         let on_link = |interface: &Interface| Ip6View::new(&interface.ip6).on_link;
         reached.extend(self.bed.router.interfaces.iter().filter_map(on_link));
         for leaf in ip.leaves() {
@@ -460,13 +460,13 @@ fn so_it_is_of_ip6() {
 fn run_trials(family: Family) {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     (1..=SEEDS).for_each(|seed| run_trial(family, seed, &mut seen));
-    // The operations are worth nothing if they all lead to the same.
+    // The test proves little if all packets meet the same fate.
     for name in ["sent", "held", "dropped", "punted", "local", "refused"] {
         assert!(seen.get(name).is_some_and(|count| *count > SEEDS as usize * STEPS / 80), "{seen:?}");
     }
 }
 
-/// Random operations with a look at what packets do after each; counts what they did.
+/// Random operations; after each, packets are sent and their fates are counted.
 fn run_trial(family: Family, seed: u64, seen: &mut BTreeMap<&'static str, usize>) {
     let mut bed = Bed::new();
     bed.command("set ip6 dad transmits 0").unwrap();
@@ -510,7 +510,7 @@ fn run_trial(family: Family, seed: u64, seen: &mut BTreeMap<&'static str, usize>
         router.ip.routes_in(family, TableIndex::DEFAULT)
     );
     assert_eq!(trial.bed.buffers_in_use(), 0);
-    // The input node of the test's driver stays.
+    // The input node of the test driver stays.
     assert_eq!(trial.bed.router.graph.nodes().len(), nodes + 1);
     assert_eq!(trial.bed.router.graph.domain().pending(), 0);
 }

@@ -1,5 +1,6 @@
-//! Packets that were not forwarded can be seen: they count as drops of the interface by which they came, whatever their
-//! senders are told; their trace follows them to where they wait, over hand-offs, and out; who is waited for is named.
+//! Packets that were not forwarded stay visible. They count as drops of the interface that received them, whatever
+//! errors their senders get. Their trace shows where they wait, hand-offs, and where they leave. The neighbour that
+//! they wait for is named.
 
 use crate::arp::{reply, to_unknown};
 use crate::bed::{Bed, Port, error};
@@ -13,7 +14,7 @@ use wire::MacAddress;
 const HOST: MacAddress = MacAddress([2, 0xbb, 0, 0, 0, 9]);
 const SECOND: Duration = Duration::from_millis(1001);
 
-/// Packets and answers that a port counts.
+/// The packets that a port received, and its drops.
 fn rx_and_drops(bed: &Bed, port: &Port) -> (u64, u64) {
     let counters = bed.counters(port);
     (counters[0], counters[5])
@@ -77,7 +78,7 @@ fn who_never_answers_costs_drops_too() {
     assert_eq!(rx_and_drops(&bed, &e0), (1, 1));
 }
 
-/// The lines of a trace with the time and the packets' headers taken off: nodes, and what is said of waiting.
+/// The nodes of a trace, without times and packet headers, and the lines about waiting and hand-off.
 fn nodes(trace: &str) -> Vec<String> {
     let node = |line: &str| Some(line.split_once(": ")?.1).filter(|_| line.starts_with("00:")).map(str::to_string);
     let said = |line: &str| (line.contains("waiting for") || line.contains("handed")).then(|| line.trim().to_string());
@@ -137,7 +138,7 @@ fn a_trace_follows_a_packet_to_another_worker() {
         bed.know(&port, &format!("10.0.{number}.2"));
         port
     });
-    // Each device of the bed belongs to one worker: where it is sent by, whoever receives.
+    // In this bed a device sends on its own worker only, whichever worker received the packet.
     for from in [0, 1] {
         bed.command(&format!("set interface rx-placement e{from} worker 0")).unwrap();
         (0..2).for_each(|_| bed.run());
@@ -153,7 +154,7 @@ fn a_trace_follows_a_packet_to_another_worker() {
     let steps = nodes(&trace);
     assert!(steps.iter().any(|step| step == "e0-tx") && steps.iter().any(|step| step == "e1-tx"), "{trace}");
     assert!(steps.iter().any(|step| step == "handed over to thread 2 quiver_wk_1"), "{trace}");
-    // Both were marked by the first worker, and stand there.
+    // Both packets were marked by the first worker, and are listed there.
     let of_second = trace.split("Start of thread 2").nth(1).unwrap();
     assert!(of_second.contains("No packets in trace buffer"), "{trace}");
 }

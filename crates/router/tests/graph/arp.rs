@@ -1,4 +1,4 @@
-//! ARP: who is asked, who is answered, who is believed, and what waits meanwhile.
+//! ARP: which requests the router sends and answers, which senders it believes, and what waits meanwhile.
 
 use crate::bed::{Bed, Port, error, host_mac, prefix};
 use crate::packet::*;
@@ -13,7 +13,7 @@ use wire::{Family, MacAddress};
 pub const HOST: MacAddress = MacAddress([2, 0xcc, 0, 0, 0, 9]);
 pub const SECOND: Duration = Duration::from_millis(1001);
 
-/// How long a learned neighbour is trusted, unless told otherwise.
+/// How long a learned neighbour is trusted by default.
 pub const MAX_AGE: Duration = Duration::from_secs(1200);
 
 /// An ARP message that arrives at e0 from a host, padded as Ethernet does.
@@ -31,7 +31,7 @@ pub fn reply(port: &Port, sender: (MacAddress, &str), target: &str) {
     message(port, port.mac, REPLY, sender, (port.mac, target));
 }
 
-/// A host asks for `us`, and so is learned; our answer is forgotten.
+/// A host asks for `us`, so the router learns it. The router's answer is discarded.
 pub fn learn(bed: &mut Bed, port: &Port, host: (MacAddress, &str), us: &str) {
     request(port, host, us);
     bed.run();
@@ -73,7 +73,7 @@ fn a_request_for_our_address_is_answered_and_the_asker_learned() {
     let answer = arp(REPLY, (e0.mac, "10.0.0.1"), (HOST, "10.0.0.9"));
     assert_eq!(e0.sent(), [ethernet(HOST, e0.mac, 0x0806, &answer)]);
     assert_eq!(state(&bed, &e0, "10.0.0.9"), learned(HOST));
-    // From now on packets reach it without asking.
+    // From now on, packets reach it without a request.
     let packet = Packet::udp("10.0.1.2", "10.0.0.9", b"x");
     let frame = e1.receive_packet(&packet);
     bed.run();
@@ -142,7 +142,7 @@ fn announcements_of_a_known_neighbour_change_where_packets_go() {
 
 #[test]
 fn a_known_neighbour_is_followed_whomever_it_asks() {
-    // RFC 826: the merge comes before the question for whom it is.
+    // RFC 826: the merge comes before the check whether the request is for this router.
     let (mut bed, [_, e1, _]) = Bed::with_three_ports();
     learn(&mut bed, &e1, (HOST, "10.0.1.9"), "10.0.1.1");
     let other = MacAddress([2, 0xcc, 0, 0, 0, 10]);
@@ -166,7 +166,7 @@ fn unknown_neighbours_are_learned_from_announcements_only_when_that_is_set() {
     announce(&e1, REPLY, (HOST, "10.0.1.9"));
     bed.run();
     assert_eq!(state(&bed, &e1, "10.0.1.9"), learned(HOST));
-    // A reply that nobody asked for is something else.
+    // An unsolicited reply is not an announcement.
     reply(&e1, (HOST, "10.0.1.10"), "10.0.1.1");
     bed.run();
     assert_eq!(state(&bed, &e1, "10.0.1.10"), None);
@@ -180,13 +180,13 @@ fn replies_are_believed_when_asked_for_and_the_first_is_taken_once() {
     let frame = e0.receive_packet(&to_unknown(1));
     bed.run();
     e1.sent();
-    // A thousand answers are one event: control is not kept from its work.
+    // A thousand replies cause one event, so that control is not flooded.
     (0..1000).for_each(|_| reply(&e1, (HOST, UNKNOWN), "10.0.1.1"));
     while bed.worker.round() != graph::Progress::Idle {}
     assert_eq!(bed.router.events().len(), 1);
     bed.run();
     assert_eq!(e1.sent(), [forwarded(&frame, HOST, e1.mac)]);
-    // Of two who answer differently the last wins.
+    // When two hosts answer differently, the last one wins.
     let other = MacAddress([2, 0xcc, 0, 0, 0, 10]);
     reply(&e1, (other, UNKNOWN), "10.0.1.1");
     bed.run();
@@ -219,7 +219,7 @@ fn foreign_senders_are_not_believed() {
     let before = bed.router.neighbours.len();
     request(&e0, (HOST, "172.16.0.9"), "10.0.0.1");
     reply(&e0, (HOST, "172.16.0.9"), "10.0.0.1");
-    // On a network of another interface.
+    // An address of another interface's network.
     request(&e0, (HOST, "10.0.1.9"), "10.0.0.1");
     bed.run();
     assert_eq!(bed.router.neighbours.len(), before);
@@ -257,7 +257,7 @@ fn requests_are_answered_and_news_learned_at_the_rates_set() {
     assert_eq!(known + unknown, sent);
     assert!((10..60).contains(&known), "{known}");
     assert_eq!(bed.router.neighbours.len() as u64, 3 + known);
-    // Its neighbours' words are news, too: an announcement with another address.
+    // An announcement with another Ethernet address counts against the learning rate, too.
     let moved = bed.errors_of(|_| {
         (0..100).for_each(|n| announce(&e0, REQUEST, (MacAddress([2, 2, 0, 0, 0, n]), "10.0.0.10")));
     });
@@ -271,7 +271,7 @@ fn there_are_no_more_neighbours_than_the_limits_say() {
     bed.router
         .set_neighbour_limits(Family::Ip4, Limits { interface_limit: 4, limit: 7, ..Limits::of(Family::Ip4) })
         .unwrap();
-    // One is static on each of the three interfaces.
+    // Each of the three interfaces has one static neighbour.
     (10..20).for_each(|n| request(&e0, (host(n), &format!("10.0.0.{n}")), "10.0.0.1"));
     bed.run();
     let known = |bed: &Bed| {
@@ -283,7 +283,7 @@ fn there_are_no_more_neighbours_than_the_limits_say() {
     bed.run();
     assert_eq!(known(&bed).len(), 7);
     assert_eq!(bed.router.neighbours.met(Family::Ip4).refused, 8);
-    // An operator's are not exempt.
+    // The limit applies to an operator's neighbours, too.
     let key = NeighbourKey::new(e1.index, ip("10.0.1.30"));
     assert!(bed.router.set_neighbour(key, HOST, true).is_err());
 }
@@ -297,7 +297,7 @@ fn with_recycle_the_longest_unheard_makes_room() {
         .unwrap();
     (10..13).for_each(|n| request(&e0, (host(n), &format!("10.0.0.{n}")), "10.0.0.1"));
     bed.run();
-    // The first is heard of again; so the second is the oldest.
+    // The first host is heard again, so the second is the oldest.
     announce(&e0, REQUEST, (host(10), "10.0.0.10"));
     request(&e0, (host(13), "10.0.0.13"), "10.0.0.1");
     bed.run();
@@ -306,7 +306,7 @@ fn with_recycle_the_longest_unheard_makes_room() {
     };
     assert_eq!(of(&bed, &e0), ["10.0.0.2", "10.0.0.10", "10.0.0.12", "10.0.0.13"]);
     assert_eq!(bed.router.neighbours.met(Family::Ip4).recycled, 1);
-    // When all is full, the interface with most gives one up.
+    // When the table is full, the interface with the most neighbours gives up one.
     bed.router
         .set_neighbour_limits(Family::Ip4, Limits { limit: 6, recycle: true, ..Limits::of(Family::Ip4) })
         .unwrap();
@@ -324,7 +324,7 @@ fn an_old_neighbour_is_asked_directly_and_stays_when_it_answers() {
     let question = arp(REQUEST, (e1.mac, "10.0.1.1"), (MacAddress::ZERO, UNKNOWN));
     assert_eq!(e1.sent(), [ethernet(HOST, e1.mac, 0x0806, &question)]);
     assert_eq!(state(&bed, &e1, UNKNOWN), Some(State::Probing { mac: HOST, asked: 1 }));
-    // Meanwhile it is still used.
+    // Meanwhile the old entry is still used.
     let frame = e0.receive_packet(&to_unknown(1));
     bed.run();
     assert_eq!(e1.sent(), [forwarded(&frame, HOST, e1.mac)]);
@@ -473,7 +473,7 @@ fn an_operator_can_announce_an_address() {
     bed.command("arping gratuitous 10.0.0.1 e0").unwrap_err();
 }
 
-/// A command whose answer comes later, as its reader on a thread of its own has it.
+/// Executes a command whose answer comes later. Another thread reads the answer, as a client does.
 pub fn asked(bed: &mut Bed, line: &str) -> std::thread::JoinHandle<String> {
     let reply = quiver_router::commands().execute(&mut bed.router, line);
     let reply = reply.unwrap_or_else(|error| panic!("{line}: {error}"));
@@ -485,7 +485,7 @@ pub fn asked(bed: &mut Bed, line: &str) -> std::thread::JoinHandle<String> {
 fn an_operator_can_ask_whether_a_host_is_there() {
     let (mut bed, [_, e1, _]) = Bed::with_three_ports();
     let asking = asked(&mut bed, &format!("arping {UNKNOWN} e1 repeat 3 interval 1"));
-    // Unknown, then known, then silent.
+    // The host answers twice, then falls silent.
     for answers in [true, true, false] {
         assert_eq!(e1.sent(), [our_request(&e1, "10.0.1.1", UNKNOWN)]);
         if answers {
@@ -499,7 +499,7 @@ fn an_operator_can_ask_whether_a_host_is_there() {
         asking.join().unwrap(),
         format!("Sending 3 ARP Request to {UNKNOWN}\nReceived 2 ARP Replies from {HOST} ({UNKNOWN})\n")
     );
-    // What an operator said of it makes no difference.
+    // A static entry for the host makes no difference.
     bed.command(&format!("ip neighbor e1 10.0.1.78 {HOST}")).unwrap();
     e1.sent();
     let asking = asked(&mut bed, "arping 10.0.1.78 e1");
@@ -530,7 +530,7 @@ fn who_does_not_answer_an_operator_is_waited_for_a_second() {
     bed.command("create loopback interface").unwrap();
     bed.command("set interface state loop0 up").unwrap();
     assert!(bed.command("arping gratuitous 10.0.0.1 loop0").unwrap_err().to_string().contains("loopback"));
-    // One whose interface goes comes to an end, and one whose reader goes makes room.
+    // A request ends when its interface is deleted, or when its client is gone, which makes room for others.
     let asking = asked(&mut bed, &format!("arping {UNKNOWN} e1 repeat 1000"));
     bed.command("delete interface e1").unwrap();
     bed.advance(Duration::from_millis(10));
@@ -600,7 +600,7 @@ fn an_address_is_defended_once_in_ten_seconds_and_the_conflict_shown() {
     assert_eq!((conflict["interface"].as_str(), conflict["defended"].as_u64()), (Some("e0"), Some(1)));
     bed.command("clear arp conflicts").unwrap();
     assert_eq!(bed.json("show arp conflicts")["conflicts"].as_array().unwrap().len(), 0);
-    // What we sent ourselves is no conflict.
+    // Our own message, reflected by the link, is no conflict.
     let moved = bed.errors_of(|_| request(&e0, (e0.mac, "10.0.0.1"), "10.0.0.9"));
     assert_eq!(moved, error("arp-input", "ARP message of ours came back", 1));
     assert_eq!(bed.json("show arp conflicts")["conflicts"].as_array().unwrap().len(), 0);
@@ -629,13 +629,13 @@ fn addresses_routed_elsewhere_are_answered_for_where_that_is_set() {
     assert!(!asked(&mut bed, &e1, "10.0.1.9", "10.0.0.2"), "not set on this interface");
     for (target, answered) in [
         ("77.0.0.5", true),
-        ("77.0.1.5", false), // back to where the question came from
+        ("77.0.1.5", false), // back to the link of the request
         ("77.0.2.5", false), // leads nowhere
         ("77.0.3.5", true),
-        ("77.0.4.5", false), // some of it back
+        ("77.0.4.5", false), // one of its paths leads back
         ("77.0.5.5", false), // no route
         ("10.0.1.77", true),
-        ("10.0.1.1", true),   // ours elsewhere
+        ("10.0.1.1", true),   // our address on another interface
         ("10.0.0.77", false), // on the asker's network
         ("78.0.0.1", false),
     ] {
@@ -644,7 +644,7 @@ fn addresses_routed_elsewhere_are_answered_for_where_that_is_set() {
     let proxied = bed.errors()[&("arp-input".into(), "Proxy ARP replies sent".into())];
     assert_eq!(proxied, 4);
     assert_eq!(state(&bed, &e0, "10.0.0.9"), learned(HOST), "who asks will be talked to");
-    // A host that looks whether its address is free must not be told that it is taken.
+    // A host that probes whether its address is free must not learn that it is taken.
     assert!(!asked(&mut bed, &e0, "0.0.0.0", "77.0.0.5"));
     assert!(!asked(&mut bed, &e0, "192.0.2.1", "77.0.0.5"), "a foreign asker");
     bed.command("set arp proxy del start 10.0.0.0 end 77.0.255.255").unwrap();
@@ -700,7 +700,7 @@ fn ranges_of_proxied_addresses_are_checked() {
 
 #[test]
 fn virtual_routers_may_answer_from_their_own_station() {
-    // RFC 5798 7.3: the virtual address is in the message, the frame may come from the real one.
+    // RFC 5798 7.3: the message carries the virtual address, while the frame may come from the real one.
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
     let virtual_mac = MacAddress([0, 0, 0x5e, 0, 1, 7]);
     e0.receive_packet(&to_unknown(1));
@@ -734,7 +734,7 @@ fn conflicts_go_with_their_interface() {
 #[test]
 fn conflicts_are_told_at_a_rate() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();
-    // More would fill control's queue, and others' news were lost.
+    // Reports are limited: too many would fill control's queue, and other events would be lost.
     (0..100u8).for_each(|n| announce(&e0, REQUEST, (MacAddress([2, 0xee, 0, 0, 0, n]), "10.0.0.1")));
     let moved = bed.errors_of(|_| {});
     assert_eq!(moved, error("arp-input", "IP4 source address matches local interface", 100));

@@ -1,4 +1,4 @@
-//! What tests of IPv6 begin with: a router with three ports, its neighbours, and their packets.
+//! The fixture of IPv6 tests: a router with three ports, its neighbours, and their packets.
 
 use crate::bed::{Bed, Port};
 use crate::packet::ethernet;
@@ -14,8 +14,8 @@ pub fn mac_of(port: usize) -> MacAddress {
     MacAddress([2, 0xaa, 0, 0, port as u8, 2])
 }
 
-/// A router with ports e0 to e2, `2001:db8:N::1/64` each, that know the host `2001:db8:N::2`, and routes for what is
-/// wanted below.
+/// A router with ports e0 to e2, `2001:db8:N::1/64` each, that know the host `2001:db8:N::2`, and the routes that tests
+/// use.
 pub fn bed() -> (Bed, [Port; 3]) {
     let mut bed = Bed::new();
     bed.command("set ip6 dad transmits 0").unwrap();
@@ -36,7 +36,7 @@ pub fn bed() -> (Bed, [Port; 3]) {
         bed.command(line).unwrap();
     }
     bed.run();
-    // Until what is said of addresses and groups was said once more.
+    // Until advertisements and group reports have been repeated.
     bed.advance(Duration::from_secs(1));
     ports.iter().for_each(|port| drop(port.sent()));
     (bed, ports)
@@ -46,7 +46,7 @@ pub fn udp(to: &str) -> Packet6 {
     Packet6::udp("2001:db8::2", to, b"data")
 }
 
-/// A datagram of a neighbour of e0's.
+/// A datagram from the neighbour of e0.
 pub fn from_e0(to: &str) -> Packet6 {
     Packet6::udp("2001:db8:0::2", to, b"data")
 }
@@ -55,7 +55,7 @@ pub fn send(ports: &[Port; 3], packet: &Packet6) {
     ports[0].receive(packet.frame(ports[0].mac, mac_of(0)));
 }
 
-/// A frame for e0, changed.
+/// Sends a frame to e0 after `spoil` has changed it.
 pub fn spoilt(ports: &[Port; 3], packet: Packet6, spoil: impl FnOnce(&mut Vec<u8>)) {
     let mut frame = packet.frame(ports[0].mac, mac_of(0));
     spoil(&mut frame);
@@ -72,7 +72,7 @@ pub fn discover(ports: &[Port; 3], from: MacAddress, packet: &Packet6) {
     ports[0].receive(packet.frame(ports[0].mac, from));
 }
 
-/// Who has the router's address? asks a host with that option.
+/// A host with these options asks for the router's address.
 pub fn solicitation(source: &str, target: &str, options: &[u8]) -> Packet6 {
     let data = [&ip6(target).octets()[..], options].concat();
     Packet6::discovery(source, &solicited_group(target), 135, 0, &data)
@@ -87,18 +87,18 @@ pub fn advertisement(destination: &str, target: &str, flags: u32, options: &[u8]
     Packet6::discovery(target, destination, 136, flags, &data)
 }
 
-/// An address on e0's network of which nothing is known.
+/// An address on e0's network that the router does not know.
 pub const UNKNOWN: &str = "2001:db8::77";
 pub const OURS: &str = "2001:db8::1";
-/// What e0 calls itself on its link.
+/// e0's link-local address.
 pub const LINK_LOCAL: &str = "fe80::ff:fe00:1000";
 
-/// So many bytes of options that ask for nothing.
+/// Padding options of this length in total.
 pub fn padding(length: u8) -> Vec<u8> {
     [&[1, length - 2][..], &vec![0; usize::from(length) - 2]].concat()
 }
 
-/// What e0's neighbour was told about a packet of its own: type, code, the word behind the checksum, and the quote.
+/// The error that e0's neighbour receives about its packet: type, code, the word behind the checksum, and the quote.
 pub fn told(bed: &mut Bed, ports: &[Port; 3], packet: &Packet6) -> (u8, u8, u32, Vec<u8>) {
     send(ports, packet);
     bed.run();

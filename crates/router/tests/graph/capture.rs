@@ -1,11 +1,11 @@
-//! `pcap trace` and trace filters: which packets are caught, and what the file says of them.
+//! `pcap trace` and trace filters: which packets are captured, and what the file contains.
 
 use crate::bed::{Arrival, Bed, Port, host_mac};
 use crate::packet::*;
 use std::path::PathBuf;
 use wire::MacAddress;
 
-/// A file of this test alone, gone with it.
+/// A file of one test, removed with it.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -23,7 +23,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A packet as the file has it.
+/// A packet as read from the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Caught {
     interface: String,
@@ -42,7 +42,7 @@ fn word(bytes: &[u8], at: usize) -> usize {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize
 }
 
-/// The value of an option, from the options on.
+/// The value of an option. `options` starts at the first one.
 fn option(mut options: &[u8], code: u16) -> Option<Vec<u8>> {
     while half(options, 0) != 0 {
         let length = half(options, 2) as usize;
@@ -58,7 +58,7 @@ fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// Takes a pcapng file apart, block by block.
+/// Parses a pcapng file, block by block.
 fn read(mut file: &[u8]) -> Vec<Caught> {
     let (mut interfaces, mut packets) = (Vec::new(), Vec::new());
     assert_eq!(file[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
@@ -102,7 +102,7 @@ fn udp(to: &str) -> Packet {
     Packet::udp("10.0.0.2", to, b"some data")
 }
 
-/// What a frame becomes on its way from e0 to a host on another port.
+/// A frame from e0 as it leaves for a host on another port.
 fn forwarded(packet: &Packet, to: &Port) -> Vec<u8> {
     packet.clone().ttl(63).frame(host_mac(packet.destination), to.mac)
 }
@@ -146,7 +146,7 @@ fn all_points_have_their_packets_with_names_directions_and_reasons() {
         assert_eq!((found.length, found.link_type), (found.bytes.len(), ETHERNET));
         let nanoseconds =
             |time: std::time::SystemTime| time.duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
-        // The two clocks are read one after the other, not at once.
+        // The two clocks are read one after the other, not at the same time.
         const SLACK: u64 = 50_000_000;
         assert!(found.time + SLACK > nanoseconds(before) && found.time < nanoseconds(after) + SLACK);
     }
@@ -253,7 +253,7 @@ fn what_the_router_made_and_lost_before_it_had_a_frame_is_raw_ip() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();
     let file = Scratch::new("raw.pcap");
     bed.command(&format!("pcap trace drop file {} filter icmp", file.0.display())).unwrap();
-    // The error goes to a host that has no route, and is dropped in the shape that it has there.
+    // The ICMP error goes to a host whose route drops, so it is captured as raw IP.
     bed.command("ip route add 99.0.0.0/8 via drop").unwrap();
     e0.receive_packet(&Packet::udp("99.1.1.1", "88.9.9.9", b""));
     bed.run();
@@ -276,7 +276,7 @@ fn what_is_answered_with_an_error_is_caught_as_it_came_with_the_reason() {
         (udp("88.9.9.9"), "ICMP net unreachable sent"),
         (udp("24.0.0.1"), "ICMP admin prohibited sent"),
         (udp("10.0.0.1"), "ICMP port unreachable sent"),
-        // Of errors, too: they are lost, and nobody is told.
+        // Packets that are ICMP errors are captured, too: they are lost, and their sender gets no error.
         (Packet::new("10.0.0.2", "88.9.9.9", ICMP, &icmp(3, 1, 0, &[0; 28])), "no ICMP error about an ICMP error"),
     ];
     let expected: Vec<_> = packets
@@ -334,7 +334,7 @@ fn refusals_say_why() {
     bed.ask("pcap trace off").unwrap();
     let nowhere = refusal(&mut bed, "pcap trace rx file /nowhere/at/all.pcap");
     assert!(nowhere.starts_with("pcap trace: cannot write /nowhere/at/all.pcap: "), "{nowhere}");
-    // A directory that goes away meanwhile.
+    // A directory that is removed during the capture.
     let directory = std::env::temp_dir().join(format!("quiver-gone-{}", std::process::id()));
     let lost = directory.join("x.pcap");
     std::fs::create_dir_all(&directory).unwrap();

@@ -1,4 +1,4 @@
-//! The commands, as an operator types them and as nobody would.
+//! The commands, typed as an operator would, and at random.
 
 use crate::bed::Bed;
 use crate::packet::Random;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 const LINES: usize = 10_000;
 
-/// A router whose worker runs on its own thread, for commands that ask it.
+/// A router whose worker runs on a thread of its own, for commands that ask the worker.
 pub struct Running {
     pub router: Router,
     commands: CommandSet<Router>,
@@ -38,7 +38,7 @@ impl Running {
         self.execute(line).unwrap_or_else(|error| panic!("{line}: {error}")).text()
     }
 
-    /// Ends the worker, which must not have panicked.
+    /// Stops the worker, which must not have panicked.
     pub fn stop(mut self) -> Router {
         self.router.graph.stop();
         self.worker.take().unwrap().join().expect("the worker ends in peace");
@@ -70,7 +70,7 @@ pub fn set_up(running: &mut Running) {
     }
 }
 
-/// The generator's packets have been sent.
+/// Waits until the generator has sent its packets.
 pub fn wait_for_stream(running: &mut Running, count: u64) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !running.router.stream_progress().iter().any(|(_, enabled, sent)| !enabled && *sent == count) {
@@ -135,7 +135,7 @@ fn every_show_answers_in_text_and_in_json() {
     for line in lines {
         let reply = running.execute(&line).unwrap_or_else(|error| panic!("{line}: {error}"));
         let (text, json) = (reply.text(), reply.json());
-        // Generator interfaces have no receive queue to be placed.
+        // Generator interfaces have no receive queue, so this output may be empty.
         let may_be_empty = line.contains("rx-placement") || line.contains("show ip6 interface");
         assert!(text.ends_with('\n') || (may_be_empty && text.is_empty()), "{line}: {text:?}");
         assert!(!text.contains('\r'), "{line}: {text:?}");
@@ -262,7 +262,7 @@ fn clearing_makes_counters_read_zero() {
     running.stop();
 }
 
-/// Lines that can be meant, and what they are made of.
+/// Lines that make sense, and the words that they consist of.
 const SAMPLES: &[&str] = &[
     "set interface state pg0 up",
     "set interface state pg1 down",
@@ -354,7 +354,7 @@ const WORDS: &[&str] = &[
     "data",
 ];
 
-/// Those, and how each command that states configuration shows itself to be used, on interfaces that are there.
+/// The samples, and the examples of every configuration command, with names of interfaces that exist here.
 static LINES_AS_MEANT: LazyLock<Vec<String>> = LazyLock::new(|| {
     let commands = quiver_router::commands();
     let stating = commands.commands();
@@ -410,7 +410,7 @@ fn whatever_is_typed_gets_an_answer_or_an_error_in_words() {
     let (mut good, mut bad) = (0, 0);
     for number in 0..LINES {
         let line = any_line(random);
-        // What makes devices of the host is tested with the host.
+        // Commands that make devices of the host are tested elsewhere, with the host.
         let name = running.commands.find(&line).map(|command| command.name().to_string());
         if name.is_some_and(|name| ["create tap", "create host-interface"].contains(&name.as_str())) {
             continue;

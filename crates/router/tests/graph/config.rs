@@ -1,4 +1,4 @@
-//! Configuration that lasts: printed, saved, loaded, taken back.
+//! Persistent configuration: shown, saved, loaded and rolled back.
 
 use crate::commands::any_line;
 use crate::packet::Random;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use wire::MacAddress;
 
-/// A router of which nobody runs the worker; its devices are stand-ins.
+/// A router whose worker does not run. Its devices are stand-ins.
 struct Bench {
     router: Router,
     commands: CommandSet<Router>,
@@ -42,7 +42,7 @@ impl Bench {
         text_of(&self.router.running_config())
     }
 
-    /// All that a refused command could have changed, as far as an operator can see it.
+    /// All that a refused command could have changed, as far as an operator can see.
     fn state(&mut self) -> String {
         let shows = [
             "show interface",
@@ -200,7 +200,7 @@ fn every_object_comes_back_and_a_fresh_router_says_the_same() {
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
-    // What follows from addresses and neighbours is no configuration.
+    // Routes that follow from addresses and neighbours are not configuration.
     assert!(!text.contains("ip route add 10.0."));
     let mut second = Bench::new();
     let commands = command::complete_lines(&text).unwrap();
@@ -211,7 +211,7 @@ fn every_object_comes_back_and_a_fresh_router_says_the_same() {
     assert!(first.router.compare_config(&wanted).unwrap().is_empty());
 }
 
-/// Lines of which some are refused, so that states of all kinds arise.
+/// Executes random lines, of which some are refused, to reach states of all kinds.
 fn random_state(random: &mut Random, lines: usize) -> Bench {
     let mut desk = Bench::new();
     // Most lines need an interface.
@@ -422,7 +422,7 @@ fn steps_that_were_taken_before_a_failure_are_taken_back() {
     ] {
         desk.must(line);
     }
-    // The old n0 has to go before the new one can come, and that cannot be opened.
+    // The old n0 has to be removed before the new n0 is created, whose device cannot be opened.
     let text = "create null interface name n2\ncreate host-interface absent0 name n0\nip route add 17.0.0.0/8 via n2\n";
     let wanted = desk.router.parse_config("file", text).unwrap();
     let (before, fib) = (sorted(&desk.router.running_config()), desk.must("show ip fib summary"));
@@ -502,7 +502,7 @@ fn a_save_can_be_loaded_and_a_start_that_failed_in_part_is_not_overwritten() {
     desk.router.config.failed_at_start = 2;
     let refusal = desk.try_to("save").unwrap_err();
     assert!(refusal.contains("2 commands of") && refusal.contains("'save force'"), "{refusal}");
-    // By whatever name.
+    // Under any name of the startup file.
     let link = directory.0.join("link");
     std::os::unix::fs::symlink(&startup, &link).unwrap();
     for other in [directory.0.join(".").join("startup.cli"), link] {
@@ -517,7 +517,7 @@ fn a_save_can_be_loaded_and_a_start_that_failed_in_part_is_not_overwritten() {
     assert_eq!(next.router.restore_config().unwrap(), Some(count));
     assert_eq!(next.config(), text);
 
-    // One line that cannot be: the others hold, and the file is not lost.
+    // One line is invalid: the other lines are restored, and the file is not overwritten.
     std::fs::write(&startup, text.replacen("create tap id 0 name tap0", "create tap id nonsense", 1)).unwrap();
     let mut partial = Bench::new();
     partial.router.config.startup = Some(startup.clone());
@@ -548,14 +548,14 @@ fn a_refused_command_changes_nothing() {
     for _ in 0..10_000 {
         let line = any_line(random);
         let name = desk.commands.find(&line).map_or(String::new(), |command| command.name().to_string());
-        // These ask a worker, and none runs here; 'commands.rs' has one.
+        // These commands ask a worker, and none runs here; 'commands.rs' has one.
         if ["show", "trace", "clear trace"].iter().any(|asks| name.starts_with(asks)) {
             continue;
         }
         if let Err(error) = desk.try_to(&line) {
             refused += 1;
             assert_eq!(desk.config(), stated, "after '{line}': {error}");
-            // All that can be seen takes longer: a change would still be there some lines later.
+            // Comparing all that can be seen takes longer, so it is done now and then: a change would still be there.
             if refused % 20 == 0 {
                 assert_eq!(desk.state(), before, "after '{line}': {error}");
             }
@@ -608,7 +608,7 @@ fn damaged_files_are_refused_whole_or_taken_whole() {
     assert!(refused > 240 && taken > 60, "{refused} refused, {taken} taken");
 }
 
-/// What can be stated can be loaded, in whatever order it was stated.
+/// Any state can be loaded, in whatever order it was reached.
 #[test]
 fn states_that_were_reached_by_a_detour_can_be_loaded() {
     let mut desk = Bench::new();
@@ -644,7 +644,7 @@ fn states_that_were_reached_by_a_detour_can_be_loaded() {
     assert!(refused.contains("a limit of 1 neighbours: 2 static ones are there"), "{refused}");
 }
 
-/// A load makes another router to see what comes of the file: nothing of that may stay.
+/// A load makes a second router to evaluate the file. Nothing of that router may be left.
 #[test]
 fn a_router_that_ends_leaves_nothing() {
     let mut desk = Bench::new();

@@ -1,5 +1,5 @@
-//! Duplicate Address Detection (RFC 4862 5.4): addresses are asked for before they are used, and not used while
-//! others have them.
+//! Duplicate Address Detection (RFC 4862 5.4): the router probes addresses before it uses them, and does not use an
+//! address that another station has.
 
 use crate::bed::{Bed, Port, error};
 use crate::packet6::*;
@@ -9,10 +9,10 @@ use wire::MacAddress;
 const STRANGER: MacAddress = MacAddress([2, 0xbb, 0, 0, 0, 1]);
 const OURS: &str = "2001:db8::1";
 const NODE: &str = "icmp6-neighbor-discovery";
-/// Longer than an answer may take.
+/// Longer than the wait for an answer.
 const PATIENCE: Duration = Duration::from_millis(1001);
 
-/// A router whose port e0 is about to take [`OURS`].
+/// A router whose port e0 is probing [`OURS`].
 fn bed() -> (Bed, Port) {
     let mut bed = Bed::new();
     let port = bed.port("e0", &[]);
@@ -21,7 +21,7 @@ fn bed() -> (Bed, Port) {
     (bed, port)
 }
 
-/// A station is about to take an address, too.
+/// Another station probes an address, too.
 fn probe(target: &str, nonce: &[u8]) -> Packet6 {
     let option = if nonce.is_empty() { Vec::new() } else { [&[14, 1][..], nonce].concat() };
     let data = [&ip6(target).octets()[..], &option].concat();
@@ -44,7 +44,7 @@ fn hear(port: &Port, packet: &Packet6) {
     port.receive(packet.frame(port.mac, STRANGER));
 }
 
-/// The numbers of the probes among what was sent, which must all be probes for that address, to the byte.
+/// The nonces of the probes that were sent. All must be probes for that address, to the byte.
 fn probes(port: &Port, target: &str) -> Vec<Vec<u8>> {
     let group = solicited_group(target);
     let [.., a, b, c] = ip6(&group).octets();
@@ -58,7 +58,7 @@ fn probes(port: &Port, target: &str) -> Vec<Vec<u8>> {
     nonces.collect()
 }
 
-/// How it stands with [`OURS`].
+/// The state of [`OURS`].
 fn standing(bed: &mut Bed) -> String {
     let shown = bed.json("show ip6 interface e0");
     shown["interfaces"][0]["unused"][OURS].as_str().unwrap_or("used").to_string()
@@ -94,7 +94,7 @@ fn an_address_is_asked_for_first_and_used_when_nobody_answers() {
 fn a_question_of_ours_that_the_link_reflects_is_no_other_stations() {
     let (mut bed, port) = bed();
     let asked = probes(&port, OURS);
-    // As a bridge would send it back, and as who changes Ethernet addresses would.
+    // Reflected by a bridge, and by a device that rewrites Ethernet addresses.
     for mac in [port.mac, STRANGER] {
         let frame = probe(OURS, &asked[0]).frame(port.mac, mac);
         let moved = bed.errors_of(|_| port.receive(frame));
@@ -117,7 +117,7 @@ fn an_address_that_another_station_has_is_that_stations() {
         bed.advance(PATIENCE);
         bed.advance(PATIENCE);
         assert_eq!(standing(&mut bed), expected);
-        // It is not answered for, nor spoken from, and who wants it is led to the other station.
+        // The router neither answers for the address nor sends from it. Packets to the address go to the other station.
         port.sent();
         let moved = bed.errors_of(|_| hear(&port, &question(OURS)));
         assert_eq!(moved, error(NODE, "neighbor solicitation for another station", 1));
@@ -125,7 +125,7 @@ fn an_address_that_another_station_has_is_that_stations() {
         let shown = bed.command("show ip6 interface e0").unwrap();
         assert!(shown.contains(&format!("    {OURS}/64 [duplicate, {STRANGER} has it]")), "{shown}");
         assert_eq!(bed.router.ip.audit(), Ok(()));
-        // When the interface comes back it is tried again.
+        // When the interface comes up again, the router probes again.
         bed.command("set interface state e0 down").unwrap();
         bed.command("set interface state e0 up").unwrap();
         bed.run();
@@ -149,7 +149,7 @@ fn who_comes_later_is_answered_and_the_address_stays() {
     let data = [&ip6(OURS).octets()[..], &link_option(2, port.mac)].concat();
     let answer = Packet6::discovery(OURS, "ff02::1", 136, 0xa000_0000, &data);
     assert_eq!(sent, [answer.frame(all_nodes, port.mac)]);
-    // Who does not heed it is told again, whatever it does with the address.
+    // A station that ignores the defence is answered again, in whatever way it uses the address.
     let mut asking = question("fe80::ff:fe00:1000");
     asking.source = ip6(OURS);
     let asking = asking.sealed_at(2);
@@ -182,7 +182,7 @@ fn the_link_is_asked_as_often_as_was_set_and_again_when_it_comes_back() {
     assert_eq!(standing(&mut bed), "used");
     bed.command("set ip6 dad default").unwrap();
     assert!(!bed.command("show running-config").unwrap().contains("dad"));
-    // While the link is down there is nobody to ask.
+    // While the link is down, no station can answer a probe.
     port.set_carrier(false);
     bed.advance(Duration::from_secs(2));
     port.sent();
@@ -190,7 +190,7 @@ fn the_link_is_asked_as_often_as_was_set_and_again_when_it_comes_back() {
     port.set_carrier(true);
     bed.advance(Duration::from_secs(2));
     assert_eq!((standing(&mut bed), probes(&port, OURS).len()), ("tentative".into(), 1));
-    // What goes meanwhile is not asked about any more, nor taken into use.
+    // An address that is removed while it is probed is neither probed again nor used.
     bed.command(&format!("set interface ip address del e0 {OURS}/64")).unwrap();
     bed.run();
     port.sent();

@@ -1,4 +1,4 @@
-//! The DHCP client against servers that the test plays, to the byte.
+//! The DHCP client against servers that the test simulates, to the byte.
 
 use crate::bed::{Bed, Errors, Port, error, prefix};
 use crate::packet::*;
@@ -20,7 +20,7 @@ const NAK: u8 = 6;
 const RELEASE: u8 = 7;
 const COOKIE: [u8; 4] = [99, 130, 83, 99];
 
-/// A DHCP message behind its UDP header, with the options as they stand, padded to 300 bytes.
+/// A DHCP message after its UDP header, with these options, padded to 300 bytes.
 fn message(
     operation: u8,
     transaction: [u8; 4],
@@ -53,7 +53,7 @@ fn datagram(source: &str, destination: &str, ports: [u16; 2], data: &[u8]) -> Pa
     packet
 }
 
-/// What a server says.
+/// A server's answer.
 #[derive(Clone)]
 struct Answer {
     kind: u8,
@@ -83,7 +83,7 @@ impl Answer {
     }
 }
 
-/// A frame of the client's, taken apart.
+/// A frame of the client's, parsed.
 #[derive(Debug, PartialEq)]
 struct Said {
     kind: u8,
@@ -101,7 +101,7 @@ fn said(frame: &[u8]) -> Said {
     Said { kind: frame[284], transaction: four(46), to, source: address(26), destination: address(30) }
 }
 
-/// A router whose port `wan` has a client that has asked for servers.
+/// A router whose port `wan` has a client that has sent its first DISCOVER.
 fn bed() -> (Bed, Port, [u8; 4]) {
     let mut bed = Bed::new();
     let wan = bed.port("wan", &[]);
@@ -111,7 +111,7 @@ fn bed() -> (Bed, Port, [u8; 4]) {
     (bed, wan, transaction)
 }
 
-/// The only frame that was sent since the last look: a message of this kind.
+/// The only frame that was sent since the last call, a message of this kind.
 fn only(port: &Port, kind: u8) -> Said {
     let sent = port.sent();
     assert_eq!(sent.len(), 1, "{sent:02x?}");
@@ -129,7 +129,7 @@ fn answer(bed: &mut Bed, port: &Port, answer: &Answer) -> Errors {
     bed.errors_of(|_| {})
 }
 
-/// The same, with a lease.
+/// The same, after it got a lease.
 fn bound() -> (Bed, Port) {
     let (mut bed, wan, transaction) = bed();
     answer(&mut bed, &wan, &Answer::new(OFFER, &wan, transaction));
@@ -190,7 +190,7 @@ fn an_address_and_a_default_route_are_leased() {
     let head =
         "[1] wan state DHCP_BOUND hostname edge1 addr 192.0.2.9/24 gw 192.0.2.1 server 192.0.2.1 dns 192.0.2.53\n";
     assert!(shown.starts_with(head), "{shown}");
-    // The gateway is asked for when there is something to send to it.
+    // The router sends an ARP request for the gateway when it has a packet for it.
     let lan = bed.port("lan", &["10.0.0.1/24"]);
     lan.receive_packet(&Packet::udp("10.0.0.2", "198.51.100.1", b"x"));
     bed.run();
@@ -230,13 +230,13 @@ fn a_lease_is_renewed_then_rebound_then_over() {
     bed.advance(Duration::from_secs(15));
     let sent = wan.sent();
     let transaction = said(&sent[0]).transaction;
-    // To the server itself, from the address that is leased.
+    // Unicast to the server, from the leased address.
     let [a, b, c, d, e, f] = wan.mac.0;
     let options = [53, 1, ASK, 61, 7, 1, a, b, c, d, e, f, 57, 2, 2, 64, 55, 6, 1, 3, 6, 51, 58, 59];
     let asked = message(1, transaction, (0, 0, LEASED, "0.0.0.0"), wan.mac, &options);
     let packet = datagram(LEASED, SERVER, [68, 67], &asked).id(0).fragment(DONT_FRAGMENT);
     assert_eq!(sent, [packet.frame(SERVER_MAC, wan.mac)]);
-    // Another server has no say in it yet.
+    // An answer of another server is ignored while renewing.
     let mut other = Answer::new(NAK, &wan, transaction);
     other.server = "192.0.2.2";
     assert_eq!(answer(&mut bed, &wan, &other), taken(1));
@@ -244,7 +244,8 @@ fn a_lease_is_renewed_then_rebound_then_over() {
     answer(&mut bed, &wan, &Answer::new(ACK, &wan, transaction));
     assert_eq!(state(&mut bed), "DHCP_BOUND");
     silent(&wan);
-    // The second time nobody answers: 1800 s, half of what is left again and again, 3150 s, 3600 s.
+    // The second time no server answers: requests at 1800 s and at half of what is left, rebinding at 3150 s, the end
+    // at 3600 s.
     bed.advance(Duration::from_secs(1801));
     assert_eq!(only(&wan, ASK).destination, SERVER);
     bed.advance(Duration::from_secs(676));
@@ -312,14 +313,14 @@ fn messages_for_others_and_broken_ones_change_nothing() {
     assert_eq!(answer(&mut bed, &wan, &wrong), malformed());
     wan.receive(datagram(SERVER, "255.255.255.255", [67, 68], b"short").frame(MacAddress::BROADCAST, SERVER_MAC));
     assert_eq!(bed.errors_of(|_| {}), malformed());
-    // What is for a client of the host's goes the way of what nobody here takes.
+    // An offer on another interface may be for a client on the host, so this client does not take it.
     let lan = bed.port("lan", &["10.0.0.1/24"]);
     lan.receive(Answer::new(OFFER, &lan, transaction).frame());
     let moved = bed.errors_of(|_| {});
     assert_eq!(moved.keys().filter(|(node, _)| node == "ip4-dhcp-client").count(), 0, "{moved:?}");
     assert_eq!(state(&mut bed), "DHCP_DISCOVER");
     silent(&wan);
-    // An acknowledgement of what was not asked for.
+    // An acknowledgement without a request.
     assert_eq!(answer(&mut bed, &wan, &Answer::new(ACK, &wan, transaction)), taken(1));
     assert_eq!((state(&mut bed).as_str(), wan.sent().len()), ("DHCP_DISCOVER", 0));
     answer(&mut bed, &wan, &offer);
@@ -339,7 +340,7 @@ fn a_flood_of_answers_does_not_reach_control() {
     let mut expected = taken(16);
     expected.extend(error("ip4-dhcp-client", "too many DHCP answers", 4));
     assert_eq!(bed.errors_of(|_| {}), expected);
-    // To the next message there may be as many.
+    // The limit starts anew with the next message.
     bed.advance(Duration::from_secs(6));
     only(&wan, DISCOVER);
     assert_eq!(answer(&mut bed, &wan, &Answer::new(OFFER, &wan, transaction)), taken(1));
@@ -395,7 +396,7 @@ fn absurd_offers_are_refused() {
     let mut offer = Answer::new(OFFER, &wan, transaction);
     offer.server = "0.0.0.0";
     answer(&mut bed, &wan, &offer);
-    // No time at all is told of.
+    // No lease time at all.
     (offer.server, offer.options) = (SERVER, Vec::new());
     bed.advance(Duration::from_secs(6));
     only(&wan, DISCOVER);
@@ -424,7 +425,8 @@ fn a_router_that_cannot_be_one_is_left_out() {
 
 #[test]
 fn the_next_router_is_used_when_the_first_cannot_be_one() {
-    // In one option, beside the network first, and in parts of an option (RFC 3396), each cut within an address.
+    // Two addresses in one option; the network address first; and parts of an option (RFC 3396), each cut within an
+    // address.
     for (options, router) in [
         (&[3, 8, 0, 0, 0, 0, 192, 0, 2, 1][..], "192.0.2.1"),
         (&[3, 8, 198, 51, 100, 1, 192, 0, 2, 7], "192.0.2.7"),
@@ -484,12 +486,12 @@ fn what_is_leased_is_no_configuration() {
                     ip route add 198.51.100.0/24 via 192.0.2.77 offlink\nset dhcp client intfc wan\n";
     let shown = bed.command("show running-config").unwrap();
     assert_eq!(shown, expected);
-    // It makes the same configuration where nothing was leased yet.
+    // Loaded into a router without a lease, it makes the same configuration.
     let mut other = Bed::new();
     other.port_that_finishes("wan", drivers::TxOffloads::default());
     shown.lines().for_each(|line| drop(other.command(line).unwrap_or_else(|error| panic!("{line}: {error}"))));
     assert_eq!(other.command("show running-config").unwrap(), shown);
-    // Operators take their addresses away, and not this one.
+    // Operators can remove their own addresses, but not the leased one.
     let refused = bed.command("set interface ip address del wan 192.0.2.9/24").unwrap_err();
     assert!(refused.contains("192.0.2.9/24 on wan is leased by DHCP"), "{refused}");
     bed.command("set interface ip address del wan all").unwrap();
@@ -511,7 +513,7 @@ fn who_goes_gives_the_address_back() {
     assert!(refused.contains("wan has no DHCP client"), "{refused}");
     bed.advance(Duration::from_secs(7200));
     silent(&wan);
-    // Without a client and an address there is no IPv4 on it.
+    // Without a client and an address, the interface does not take part in IPv4.
     wan.receive(Answer::new(OFFER, &wan, [0; 4]).frame());
     assert_eq!(bed.errors_of(|_| {}), error("ip4-input", "ip4 not enabled", 1));
 }
@@ -550,7 +552,7 @@ fn a_link_that_comes_back_is_asked_whether_the_lease_holds() {
     assert_eq!((again.source.as_str(), again.to), ("0.0.0.0", MacAddress::BROADCAST));
     answer(&mut bed, &wan, &Answer::new(ACK, &wan, again.transaction));
     assert_eq!((state(&mut bed).as_str(), addresses(&bed, wan.index)), ("DHCP_BOUND", vec!["192.0.2.9/24".into()]));
-    // The same with a wire that is pulled out, and a lease that ends meanwhile.
+    // The same when the wire is unplugged, and the lease ends meanwhile.
     wan.set_carrier(false);
     bed.router.check_links();
     bed.advance(Duration::from_secs(3601));
@@ -586,7 +588,7 @@ fn what_cannot_have_a_client_is_refused() {
     let _other = bed.port("other", &[]);
     bed.command("set interface unnumbered other use loop0").unwrap();
     assert!(refused(&mut bed, "set dhcp client intfc other").contains("other is unnumbered"));
-    // The name of one that is there may change.
+    // The hostname of an existing client may change.
     bed.command("set dhcp client intfc wan hostname edge2").unwrap();
     assert!(bed.command("show running-config").unwrap().contains("set dhcp client intfc wan hostname edge2\n"));
     silent(&wan);
@@ -601,7 +603,7 @@ fn an_answer_that_makes_no_sense_takes_no_lease_away() {
     answer(&mut bed, &wan, &Answer { options: short, ..Answer::new(ACK, &wan, renewal.transaction) });
     silent(&wan);
     assert_eq!(addresses(&bed, wan.index), ["192.0.2.9/24"]);
-    // A better one is still taken.
+    // A valid acknowledgement is still accepted.
     answer(&mut bed, &wan, &Answer::new(ACK, &wan, renewal.transaction));
     assert_eq!(state(&mut bed), "DHCP_BOUND");
 }

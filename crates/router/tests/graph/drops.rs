@@ -1,4 +1,4 @@
-//! Every way in which a packet can end, by name: one packet, one count, no other.
+//! Every way in which a packet can end, by name: for each packet one counter moves, and no other.
 
 use crate::bed::{Arrival, Bed, Errors, Port, error, host_mac, prefix};
 use crate::packet::*;
@@ -17,7 +17,7 @@ const STRANGER: MacAddress = MacAddress([2, 0xbb, 0, 0, 0, 1]);
 
 pub type Act = fn(&mut Bed, &[Port; 3]);
 
-/// A router with ports e0 to e2, and routes for whatever is wanted below.
+/// A router with ports e0 to e2, and the routes that the cases use.
 fn bed() -> (Bed, [Port; 3]) {
     let (mut bed, ports) = Bed::with_three_ports();
     bed.route_way("20.0.0.0/8", PathAction::Drop);
@@ -29,19 +29,19 @@ fn bed() -> (Bed, [Port; 3]) {
     (bed, ports)
 }
 
-/// A frame for e0 with a length in place of a type.
+/// Sends a frame to e0 with a length in place of a type.
 fn length_frame(ports: &[Port; 3], length: u16, payload: &[u8]) -> Vec<u8> {
     ethernet(ports[0].mac, STRANGER, length, payload)
 }
 
-/// An LLC frame for all bridges, padded as a cable wants it.
+/// Sends an LLC frame to all bridges, padded to the minimum length.
 fn llc(ports: &[Port; 3], header: &[u8]) {
     let mut frame = ethernet(MacAddress([1, 0x80, 0xc2, 0, 0, 0]), STRANGER, header.len() as u16, header);
     frame.resize(60, 0xee);
     ports[0].receive(frame);
 }
 
-/// loop0, up.
+/// Creates loop0, and sets it up.
 fn loopback(bed: &mut Bed) -> InterfaceIndex {
     let index = bed.router.interfaces.find("loop0").unwrap();
     bed.router.set_admin(index, true).unwrap();
@@ -52,7 +52,7 @@ fn udp(to: &str) -> Packet {
     Packet::udp("10.0.0.2", to, b"data")
 }
 
-/// A frame for e0, changed.
+/// Sends a frame to e0 after `spoil` has changed it.
 fn spoilt(ports: &[Port; 3], packet: Packet, spoil: impl FnOnce(&mut Vec<u8>)) {
     let mut frame = packet.frame(ports[0].mac, host_mac(packet.source));
     spoil(&mut frame);
@@ -64,7 +64,7 @@ fn arp_from(ports: &[Port; 3], operation: u16, sender: (MacAddress, &str), targe
     ports[0].receive(ethernet(MacAddress::BROADCAST, STRANGER, 0x0806, &message));
 }
 
-/// A request whose ARP part is changed.
+/// Sends an ARP request after `spoil` has changed its ARP part.
 fn spoilt_arp(ports: &[Port; 3], spoil: impl FnOnce(&mut Vec<u8>)) {
     let mut message = arp(REQUEST, (STRANGER, "10.0.0.9"), (MacAddress::ZERO, "10.0.0.1"));
     spoil(&mut message);
@@ -76,7 +76,7 @@ fn to_us(message: &[u8]) -> Packet {
     Packet::new("10.0.0.2", "10.0.0.1", ICMP, message)
 }
 
-/// A datagram of 12 bytes to the router that says it has another length.
+/// A datagram of 12 bytes to the router, whose length field says another length.
 fn of_udp_length(length: u8) -> Packet {
     let mut packet = udp("10.0.0.1");
     packet.payload[5] = length;
@@ -141,7 +141,7 @@ const CASES: &[(&str, &str, Act)] = &[
     }),
     ("ip4-input", "ip4 length < 20 bytes", |_, ports| spoilt(ports, udp("10.0.1.2"), |frame| frame.truncate(33))),
     ("ip4-input", "ip4 length < 20 bytes", |_, ports| {
-        // The buffer holds by chance what the header would end with, the packet has it in its next one.
+        // The rest of the header is in the next buffer. The bytes after the first part look like a header's by chance.
         let frame = udp("165.165.165.165").frame(ports[0].mac, STRANGER);
         let rest = frame.len() - 30;
         ports[0].receive(Arrival::from(frame).in_parts(&[30, rest]));
@@ -522,11 +522,11 @@ const CASES: &[(&str, &str, Act)] = &[
     ("ip4-icmp-error", "no ICMP error to a source that is not one host", |_, ports| {
         ports[0].receive_packet(&Packet::udp("10.0.0.255", "99.1.2.3", b"data"));
     }),
-    // Our own answer finds no way back: nobody is told.
+    // The router's own answer finds no route back, and causes no error.
     ("ip4-icmp-error", "no ICMP error about a packet of ours", |_, ports| {
         ports[0].receive_packet(&Packet::udp("99.1.1.1", "99.9.9.9", b""));
     }),
-    // From ourselves to ourselves: the error comes back to us.
+    // Our own address as the source: the error comes back to us.
     ("ip4-icmp-input", "packet of ours came back to us", |_, ports| {
         ports[0].receive_packet(&Packet::udp("10.0.0.1", "99.9.9.9", b""));
     }),
@@ -572,19 +572,19 @@ fn each_end_of_a_packet_has_its_name_and_counts_once() {
     for (number, (node, reason, act)) in CASES.iter().enumerate() {
         let (mut bed, ports) = bed();
         let mut moved = bed.errors_of(|bed| act(bed, &ports));
-        // The error that comes back to us was counted when it was sent.
+        // The error that comes back to us was also counted when it was sent.
         moved.retain(|(node, reason), _| !(node == "ip4-icmp-error" && reason.ends_with(" sent")));
         assert_eq!(moved, error(node, reason, 1), "case {number}");
         assert_in_the_ledger(&mut bed, node, reason);
     }
 }
 
-/// One packet has ended, by that name: as a drop, unless it has done its work. Its buffer is free.
+/// Checks that one packet ended by that name, as a drop unless its work was done, and that its buffer is free.
 pub fn assert_in_the_ledger(bed: &mut Bed, node: &str, reason: &str) {
     let errors = bed.router.graph.errors();
     let known = errors.iter().find(|known| known.node == node && known.reason == reason).expect("just counted");
     let done = u64::from(known.outcome == Outcome::Done);
-    // What an error is about is dropped, too.
+    // A packet that causes an error is dropped, too.
     let counts = bed.router.graph.counters();
     let of = |(number, error): (usize, &ErrorInfo)| match error.outcome {
         Outcome::Dropped => counts.errors.sum(number, 0),
@@ -696,34 +696,34 @@ fn no_buffer_is_counted_where_one_was_wanted() {
     bed.worker.core().buffers.free(&all[1..]);
 }
 
-/// Has 25.0.0.0/8 looked up in another table.
+/// Makes 25.0.0.0/8 be looked up in another table.
 fn leak(bed: &mut Bed, more: &[&str]) {
     let lines = ["ip table add 9", "ip route add 25.0.0.0/8 via ip4-lookup-in-table 9"];
     lines.iter().chain(more).for_each(|line| drop(bed.command(line).unwrap()));
 }
 
-/// Ends that no packet from outside can reach in this bed, and why.
+/// Names that no packet from outside can cause in this bed, and why.
 const NOT_REACHED: &[(&str, &str)] = &[
-    // End to end: a worker that is stuck.
+    // Tested end to end, with a stuck worker.
     ("pg-stall", "stalled as they were told to"),
-    // The routes that addresses bring have one path each.
+    // The routes of addresses have one path each.
     ("ip4-load-balance", "directed broadcast not sent on"),
     ("span-output", "no such interface"),
-    // Only when an interface goes while its packets are inside a round.
+    // Only when an interface is deleted while its packets are in a round.
     ("ethernet-input", "interface is gone"),
     ("interface-output", "no such interface"),
-    // Guards against tables that contradict each other.
+    // Guards against inconsistent tables.
     ("ip4-lookup", "route leads to nothing"),
     ("ip4-load-balance", "route leads to nothing"),
     ("lookup-ip4-dst", "route leads to nothing"),
     ("ip4-route-counters", "route leads to nothing"),
-    // `lookup-ip4-dst` counts them.
+    // Counted by `lookup-ip4-dst`.
     ("ip4-lookup", "too many tables in a row"),
     ("ip4-route-counters", "too many tables in a row"),
     ("ip4-load-balance", "too many tables in a row"),
-    // A guard: such sources do not get past `ip4-input`.
+    // A guard: such sources do not pass `ip4-input`.
     ("tcp4-reset", "no TCP reset to a source that is not one host"),
-    // Only when the address goes while its packets are inside a round.
+    // Only when the address is removed while its packets are in a round.
     ("ip4-icmp-error", "no address to send an ICMP error from"),
     // No interface has an MTU that small; tested with the node.
     ("ip4-frag", "mtu too small to fragment for"),
@@ -733,14 +733,14 @@ const NOT_REACHED: &[(&str, &str)] = &[
     ("ip4-icmp-error", "ICMP errors limited by rate"),
     // Tested with the clock, in `local`.
     ("tcp4-reset", "TCP resets limited by rate"),
-    // The device's own, tested with the drivers.
+    // A counter of the device, tested with the drivers.
     ("test-input", "malformed device header"),
     ("test-input", "frame too long"),
     ("test-input", "missed by the kernel's ring"),
-    // Of the generator, tested with `commands`.
+    // A counter of the generator, tested with `commands`.
     ("pg-input", "interface is down"),
     ("pg-input", "no free buffer"),
-    // The dispatcher's own, tested with it.
+    // A counter of the dispatcher, tested with it.
     ("dispatcher", "recirculated too often"),
     ("dispatcher", "edge leads nowhere"),
     ("dispatcher", "node panicked"),
@@ -814,7 +814,7 @@ const REASSEMBLY: &[(&str, &str)] = &[
 const EVENTS: &[(&str, &str)] = &[
     ("span-input", "packets mirrored"),
     ("span-output", "packets mirrored"),
-    // Each with its packet in `options`.
+    // Each is tested with its packet in `options`.
     ("ip4-options", "ip4 option without a length"),
     ("ip4-options", "ip4 option length too small"),
     ("ip4-options", "ip4 option longer than the header"),
@@ -861,8 +861,8 @@ fn the_table_above_knows_every_name() {
         .chain(crate::mpls_errors::names())
         .map(|(node, reason)| (node.to_string(), reason.to_string()))
         .collect();
-    // The ports are alike: e1 stands for all.
-    // The checks are those of ip4-input (tested in `input`).
+    // The ports are alike, so e1 stands for all. The checks of `ip4-input-no-checksum` are those of `ip4-input` (tested
+    // in `input`).
     let alike =
         |node: &str| ["e0-", "e2-", "loop0-output", "ip4-input-no-checksum"].iter().any(|name| node.starts_with(name));
     let unknown: Vec<_> = registered.difference(&known).filter(|(node, _)| !alike(node)).collect();
@@ -873,7 +873,7 @@ fn the_table_above_knows_every_name() {
 
 #[test]
 fn neighbours_that_wait_are_given_up_in_time() {
-    // The tests above leave packets waiting: they must not wait for ever.
+    // The tests above leave packets pending: they must time out.
     let (mut bed, ports) = bed();
     ports[0].receive_packet(&udp("10.0.2.99"));
     bed.run();

@@ -14,7 +14,7 @@ const CASES: &[(&str, &str, Act)] = &[
     }),
     ("ip6-input", "ip6 length < 40 bytes", |_, ports| spoilt(ports, udp("2001:db8:1::2"), |frame| frame.truncate(53))),
     ("ip6-input", "ip6 length < 40 bytes", |_, ports| {
-        // The header goes on in another buffer.
+        // The header continues in another buffer.
         let frame = udp("2001:db8:1::2").frame(ports[0].mac, mac_of(0));
         let rest = frame.len() - 50;
         ports[0].receive(Arrival::from(frame).in_parts(&[50, rest]));
@@ -92,7 +92,7 @@ const CASES: &[(&str, &str, Act)] = &[
         send(ports, &Packet6::udp("2001:db8:1::1", OURS, b""));
     }),
     ("ip6-local", "ip6 destination is a tentative address", |bed, ports| {
-        // Also by another interface, and by the leaf that a route to it has.
+        // Also when it arrives on another interface, and with the leaf of a route to it.
         bed.command("set ip6 dad transmits 1").unwrap();
         bed.command("set interface ip address e1 2001:db8:1::99/64").unwrap();
         send(ports, &udp("2001:db8:1::99"));
@@ -114,7 +114,7 @@ const CASES: &[(&str, &str, Act)] = &[
         send(ports, &from_e0(OURS).extension(OPTIONS, &[0x5e, 4, 0, 0, 0, 0]));
     }),
     ("ip6-local", "ip6 option says discard", |_, ports| {
-        // To a group nobody tells of this one.
+        // Not reported for a packet to a group.
         send(ports, &from_e0("ff02::1").extension(OPTIONS, &[0xde, 4, 0, 0, 0, 0]));
     }),
     ("ip6-local-full-reassembly", "duplicate fragments", |_, ports| {
@@ -124,7 +124,7 @@ const CASES: &[(&str, &str, Act)] = &[
         send(ports, &Packet6::new("2001:db8::2", OURS, ICMP6, &[]).fragment(8, true, 1));
     }),
     ("ip6-local-full-reassembly", "malformed packets", |_, ports| {
-        // Nobody could finish a checksum on a part.
+        // A checksum left to the device cannot be completed on a fragment.
         let packet = Packet6::new("2001:db8::2", OURS, ICMP6, &[1; 8]).fragment(8, true, 1);
         let mut arrival = Arrival::from(packet.frame(ports[0].mac, mac_of(0)));
         arrival.flags = graph::flag::PARTIAL_CHECKSUM;
@@ -154,7 +154,7 @@ const CASES: &[(&str, &str, Act)] = &[
         send(ports, &Packet6::new("2001:db8::2", OURS, UDP, &[0; 7]));
     }),
     ("ip6-udp-lookup", "udp header truncated", |_, ports| {
-        // It is in the packet, but spread over two buffers.
+        // The option is in the packet, but spread over two buffers.
         let frame = from_e0(OURS).extension(OPTIONS, &[1, 4, 0, 0, 0, 0]).frame(ports[0].mac, mac_of(0));
         let first = 14 + 40 + 8 + 4;
         let rest = frame.len() - first;
@@ -197,14 +197,14 @@ const CASES: &[(&str, &str, Act)] = &[
     }),
     ("tcp6-reset", "no TCP reset from an anycast address", |_, ports| send(ports, &segment("2001:db8::", |_| {}))),
     ("tcp6-reset", "no TCP reset from an anycast address", |_, ports| {
-        // That of another interface's network.
+        // The anycast address of another interface's network.
         send(ports, &segment("2001:db8:1::", |_| {}));
     }),
     ("ip6-icmp-input", "ICMPv6 message shorter than its header", |_, ports| {
         send(ports, &Packet6::new("2001:db8::2", OURS, ICMP6, &[128, 0, 0]));
     }),
     ("ip6-icmp-input", "ICMPv6 message shorter than its header", |_, ports| {
-        // It is in the packet, but spread over two buffers.
+        // The header is in the packet, but spread over two buffers.
         let packet = Packet6::echo_request("2001:db8::2", OURS, b"data").extension(OPTIONS, &[1, 4, 0, 0, 0, 0]);
         let frame = packet.frame(ports[0].mac, mac_of(0));
         let first = 14 + 40 + 8 + 4;
@@ -239,14 +239,14 @@ const CASES: &[(&str, &str, Act)] = &[
         spoilt(ports, udp("2001:db8:22::1"), |frame| frame[..6].copy_from_slice(&[0x33, 0x33, 0, 0, 0, 1]));
     }),
     ("ip6-icmp-error", "no ICMPv6 error to a source that is not one host", |_, ports| {
-        // Who has no address yet.
+        // A host that has no address yet.
         send(ports, &Packet6::new("::", LINK_LOCAL, 99, &[0; 8]));
     }),
     ("icmp6-neighbor-discovery", "neighbor discovery from beyond the link", |_, ports| {
         discover(ports, STRANGER, &solicitation("2001:db8::2", OURS, &[]).hops(254));
     }),
     ("icmp6-neighbor-discovery", "neighbor discovery in a fragment", |_, ports| {
-        // A fragment that is all of the packet.
+        // A fragment that contains the whole packet.
         let packet = solicitation("2001:db8::2", OURS, &link_option(1, STRANGER)).fragment(0, false, 1);
         discover(ports, STRANGER, &packet);
     }),
@@ -303,21 +303,21 @@ const CASES: &[(&str, &str, Act)] = &[
     }),
 ];
 
-/// A datagram with 4 bytes of data that says that it has so many in all.
+/// A datagram with 4 bytes of data, whose length field says `length`.
 fn of_udp_length(length: u8) -> Packet6 {
     let mut packet = from_e0(OURS);
     packet.payload[5] = length;
     packet.sealed_at(6)
 }
 
-/// A TCP segment of a neighbour of e0's, spoilt but for its checksum.
+/// A TCP segment from the neighbour of e0, changed by `spoil`, with a right checksum.
 fn segment(to: &str, spoil: impl FnOnce(&mut [u8])) -> Packet6 {
     let mut packet = Packet6::tcp("2001:db8::2", to, 100, &[]);
     spoil(&mut packet.payload);
     packet.sealed_at(16)
 }
 
-/// Has 2001:db8:25::/48 looked up in another table.
+/// Makes 2001:db8:25::/48 be looked up in another table.
 fn leak(bed: &mut Bed, more: &str) {
     for line in ["ip6 table add 9", "ip route add 2001:db8:25::/48 via ip6-lookup-in-table 9", more] {
         bed.command(line).unwrap();
@@ -337,7 +337,7 @@ fn each_end_of_a_packet_has_its_name_and_counts_once() {
 /// Every name that this file counts, for [`crate::drops`].
 pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     let others = [
-        // Told of in `what_goes_no_further_is_told_of`.
+        // Tested by `what_goes_no_further_is_told_of`.
         ("ip6-icmp-error", "ICMPv6 no route sent"),
         ("ip6-icmp-error", "ICMPv6 admin prohibited sent"),
         ("ip6-icmp-error", "ICMPv6 beyond scope of source sent"),
@@ -384,7 +384,7 @@ pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
         ("ip6-discover-neighbor", "neighbor solicitations throttled"),
         ("ip6-discover-neighbor", "neighbour did not answer lately"),
         ("ip6-discover-neighbor", "control is busy, not asked"),
-        // Not reached: what this router sends itself has a way, and senders that have none back are stopped before.
+        // Not reached: this router's own packets have a route, and senders without a route back are dropped before.
         ("ip6-icmp-error", "no ICMPv6 error about a packet of ours"),
         ("ip6-icmp-input", "packet of ours came back to us"),
         // In `local6.rs`.
@@ -403,7 +403,7 @@ pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
         ("ip6-ping", "echo requests sent"),
         ("ip6-ping", "no free buffer"),
         ("ip6-ping", "control is busy, not sent"),
-        // Not reached, as those of IPv4.
+        // Not reached, like those of IPv4.
         ("icmp6-neighbor-discovery", "interface is gone"),
         ("ip6-lookup", "route leads to nothing"),
         ("ip6-load-balance", "route leads to nothing"),

@@ -1,4 +1,4 @@
-//! `set ip flow-hash`: by what a table tells flows.
+//! `set ip flow-hash`: the fields by which a table distinguishes flows.
 
 use crate::bed::*;
 use crate::bed6;
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 const FLOWS: u8 = 60;
 
-/// The ways of flows that differ in one thing: which host sends, where to, and the ports.
+/// A family of flows that differ in one thing: source and destination host, and the ports, by number.
 type Flow = fn(u8) -> (u8, u8, u16, u16);
 
 const KINDS: [(&str, Flow); 4] = [
@@ -30,7 +30,7 @@ fn bed() -> (Bed, [Port; 3]) {
     (bed, ports)
 }
 
-/// By which ports flows leave.
+/// The ports by which the flows leave.
 fn ways(bed: &mut Bed, ports: &[Port; 3], flow: Flow) -> Vec<usize> {
     let each = |n: u8| {
         let (from, to, source, destination) = flow(n);
@@ -80,7 +80,7 @@ fn another_table_and_routes_that_come_later_have_their_own() {
     bed.command("set ip flow-hash src dst").unwrap();
     bed.command("ip route add 50.0.0.0/25 via 10.0.2.2 via 10.0.1.2 weight 2").unwrap();
     assert!(!are_spread(&ways(&mut bed, &ports, by_port)), "a new list has it too");
-    // Of several objects in one vector each is read as its table wants.
+    // With several load-balance objects in one vector, each packet is hashed as its own table says.
     let mac = ports[0].mac;
     for n in 2..FLOWS {
         for to in ["40.0.0.1", "50.0.0.1", "50.0.0.200"] {

@@ -1,4 +1,4 @@
-//! Packets that pass.
+//! Packets that are forwarded.
 
 use crate::bed::{Arrival, Bed, Errors, Port, host_mac};
 use crate::packet::*;
@@ -20,7 +20,7 @@ fn a_packet_leaves_with_new_macs_one_hop_less_and_nothing_else_changed() {
     assert_eq!(e1.sent(), [expected]);
     assert_eq!(errors, Errors::new());
     let length = frame.len() as u64;
-    // The announcements of the ports' addresses were sent before.
+    // The ports' announcements of their addresses were sent before.
     assert_eq!(bed.counters(&e0), [1, length, 1, 42, 1, 0, 0]);
     assert_eq!(bed.counters(&e1), [0, 0, 2, 42 + length, 0, 0, 0]);
 }
@@ -108,8 +108,8 @@ fn fragments_pass_as_they_are() {
     }
 }
 
-/// Every value of the checksum, on the path of a vector that goes one way, of one that
-/// parts, and of single packets: right means what a receiver that sums gets.
+/// Every value of the checksum, on all three paths: a vector with one next hop, a vector with several, and single
+/// packets. A checksum is right when a receiver that sums the header accepts it.
 #[test]
 fn the_checksum_is_right_whatever_it_was() {
     let (mut bed, [e0, e1, e2]) = Bed::with_three_ports();
@@ -126,8 +126,8 @@ fn the_checksum_is_right_whatever_it_was() {
     }
 }
 
-/// RFC 1624 section 3: where the fields sum to zero, another value than that of who sums
-/// anew, 0xffff for 0x0000, is taken for wrong by who compares.
+/// RFC 1624 section 3: when the fields sum to zero, an incremental update may give 0xffff where a new sum gives 0x0000.
+/// A receiver that compares instead of summing would reject that.
 #[test]
 fn the_checksum_is_the_one_that_summing_anew_gives() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
@@ -163,14 +163,14 @@ fn vectors_fill_up_and_order_is_kept() {
     assert_eq!(e1.sent(), expected);
 }
 
-/// Where the reference sends a frame.
+/// Where the reference implementation sends a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Fate {
     Sent { port: usize, to: MacAddress },
     Error(&'static str, &'static str),
 }
 
-/// A router that looks at one packet at a time, with a linear scan for a lookup.
+/// A router that handles one packet at a time, and looks routes up by a linear scan.
 struct Reference {
     routes: Vec<(Prefix4, Option<(usize, Ipv4Addr)>)>,
     macs: Vec<MacAddress>,
@@ -254,7 +254,7 @@ fn mixed_vectors(random: &mut Random) {
     }
 }
 
-/// A frame for the router, spoilt in one way or another in `bad` of ten cases.
+/// A random frame for the router; in `bad` of ten cases it is spoilt in some way.
 fn any_frame(random: &mut Random, ports: &[Port], number: usize, bad: usize) -> (usize, Vec<u8>) {
     let port = random.below(3);
     let destination = Ipv4Addr::from(0x3000_0000 | (random.next() as u32 & 0x0303_0303)).to_string();
@@ -283,8 +283,8 @@ fn any_frame(random: &mut Random, ports: &[Port], number: usize, bad: usize) -> 
 }
 
 fn check_fates(bed: &mut Bed, ports: &[Port], reference: &Reference, frames: &[(usize, Vec<u8>)]) {
-    // By receiving and sending port, for order is kept for those; packets with options go a way of
-    // their own.
+    // Compared by receiving and sending port, because order is kept between those. Packets with options take another
+    // path.
     let has_options = |frame: &[u8]| frame[14] & 0xf > 5;
     let mut expected: BTreeMap<(usize, usize, bool), Vec<Vec<u8>>> = BTreeMap::new();
     let mut errors = Errors::new();
@@ -330,7 +330,7 @@ fn packets_cross_from_worker_to_worker() {
     let placed = |bed: &mut Bed| bed.json("show interface rx-placement");
     let shown = bed.command("show interface rx-placement").unwrap();
     assert!(shown.contains("Thread 1 (quiver_wk_0):") && shown.contains("Thread 2 (quiver_wk_1):"), "{shown}");
-    // To each from each, whoever receives and whoever sends; a whole vector and more, in order.
+    // From each port to each port, whichever workers receive and send: a whole vector and more, in order.
     let all_ways = |bed: &mut Bed| {
         for (from, to) in [(0, 1), (1, 0), (0, 2), (2, 1), (1, 2), (2, 0)] {
             let (source, target) = (format!("10.0.{from}.2"), format!("10.0.{to}.2"));
@@ -347,23 +347,23 @@ fn packets_cross_from_worker_to_worker() {
         }
     };
     all_ways(&mut bed);
-    // The same when queues are placed anew, again and again.
+    // The same while queues are placed again and again.
     for worker in [1, 1, 0, 1] {
         for name in ["e0", "e1", "e2"] {
             bed.command(&format!("set interface rx-placement {name} worker {worker}")).unwrap();
         }
-        // From one worker to the other by a message of theirs.
+        // The workers pass the queue on by a message of their own.
         (0..2).for_each(|_| bed.run());
         all_ways(&mut bed);
         let queues = placed(&mut bed)["queues"].as_array().unwrap().clone();
         assert!(queues.iter().all(|queue| queue["thread"] == worker + 1), "{queues:?}");
     }
-    // Neighbours are found, the router is reached, wherever that is asked for.
+    // Neighbours are resolved and the router is reached, whichever worker asks.
     ports[2].receive_packet(&Packet::udp("10.0.2.2", "10.0.0.77", b"x"));
     ports[2].receive_packet(&Packet::echo_request("10.0.2.2", "10.0.0.1", b"x"));
     bed.run();
     assert_eq!((ports[0].sent().len(), ports[2].sent().len()), (1, 1));
-    // Streams run where they are told to.
+    // Streams run on the worker that they name.
     let stream = |name: &str, worker: usize| {
         format!(
             "packet-generator new {{ name {name} limit 10 worker {worker} interface e0 node ip4-input data {{ UDP: \
@@ -378,13 +378,13 @@ fn packets_cross_from_worker_to_worker() {
     let generator = bed.router.graph.find("pg-input").unwrap();
     assert_eq!(bed.router.graph.runtime(1, generator).packets, 10);
     assert!(bed.command(&stream("t", 2)).unwrap_err().contains("no worker 2"));
-    // A queue that is on its way when its interface goes is closed.
+    // A queue that moves while its interface is deleted is closed.
     bed.command("set interface rx-placement e1 worker 0").unwrap();
     bed.command("delete interface e1").unwrap();
     bed.run();
     assert!(bed.command("set interface rx-placement e0 worker 2").unwrap_err().contains("no worker 2: there are 2"));
     let used: u64 = bed.others.iter_mut().map(|other| other.core().buffers.in_use()).fold(0, u64::wrapping_add);
-    // One waits for 10.0.0.77.
+    // One packet waits for 10.0.0.77.
     assert_eq!(bed.buffers_in_use().wrapping_add(used), 1);
     assert_eq!(bed.router.graph.ledger().handed, bed.router.graph.ledger().taken);
 }

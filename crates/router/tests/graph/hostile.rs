@@ -1,4 +1,4 @@
-//! Frames that nobody sends in good faith.
+//! Frames that no honest sender would send.
 
 use crate::bed::{Arrival, Bed, Port, host_mac};
 use crate::hostile6;
@@ -14,7 +14,7 @@ use wire::MacAddress;
 
 const FRAMES: usize = 100_000;
 const BATCH: usize = 500;
-/// Batches between two looks at what is left when nothing waits any more.
+/// Batches between two checks of what is left after all timeouts.
 const BATCHES_TO_REST: usize = 20;
 
 /// Three ports of different devices with routes of every kind.
@@ -53,7 +53,7 @@ fn any_routes(bed: &mut Bed, ports: &[Port], random: &mut Random) {
                 2 => PathAction::Unreachable,
                 3 => PathAction::Local(ports[port].index),
                 4 => PathAction::Attached(ports[port].index),
-                // Known hosts, unknown ones, and ones on no network.
+                // Known hosts, unknown hosts, and hosts on no network.
                 _ => {
                     let next_hop = format!("10.0.{}.{}", random.below(6), 2 + random.below(3));
                     PathAction::Via { next_hop: ip(&next_hop).into(), interface: None }
@@ -61,13 +61,13 @@ fn any_routes(bed: &mut Bed, ports: &[Port], random: &mut Random) {
             };
             paths.push(Path::weighing(way, 1 + random.below(255) as u8));
         }
-        // One whose next hops would be reached through itself is refused.
+        // A route whose next hops would be reached through itself is refused.
         let added = bed.router.add_route(prefix, Source::Config, paths, true);
         assert!(matches!(added, Ok(()) | Err(Error::RouteLoop(_))), "{added:?}");
     }
 }
 
-/// Labels that lead everywhere, and routes that put some on.
+/// Labels with every kind of action, and routes that push labels.
 fn any_labels(bed: &mut Bed, random: &mut Random) {
     let mut lines: Vec<String> = vec!["mpls table add 0".into()];
     lines.extend((0..5).map(|port| format!("set interface mpls e{port} enable")));
@@ -93,7 +93,7 @@ fn any_labels(bed: &mut Bed, random: &mut Random) {
     lines.iter().for_each(|line| drop(bed.command(line).unwrap_or_else(|error| panic!("{line}: {error}"))));
 }
 
-/// Behind some labels, of those that lead somewhere most often.
+/// A frame with some labels in front, most often labels that exist.
 fn labelled(random: &mut Random, port: &Port) -> Vec<u8> {
     let mut frame = of_both(random, port);
     if frame.len() < 14 || random.one_in(8) {
@@ -113,7 +113,7 @@ fn labelled(random: &mut Random, port: &Port) -> Vec<u8> {
     frame
 }
 
-/// What makes frames in good faith.
+/// Makes well-formed frames.
 type Sound = fn(&mut Random, &Port) -> Vec<u8>;
 
 fn of_both(random: &mut Random, port: &Port) -> Vec<u8> {
@@ -182,13 +182,13 @@ fn mutate(random: &mut Random, frame: &mut Vec<u8>) {
             random.bytes(n)
         }),
         3 => {
-            // Nonsense behind a link header that is right.
+            // Random bytes after a valid link header.
             let n = random.below(100);
             frame.truncate(14);
             frame.extend(random.bytes(n));
         }
         _ => {
-            // Headers are where it hurts.
+            // Mostly in the headers, where damage has the most effect.
             for _ in 0..1 + random.below(4) {
                 let within = frame.len().min(if random.one_in(4) { frame.len() } else { 60 });
                 let at = random.below(within);
@@ -196,7 +196,7 @@ fn mutate(random: &mut Random, frame: &mut Vec<u8>) {
             }
         }
     }
-    // A right checksum lets the rest of the damage in.
+    // With a valid checksum, the rest of the damage gets further.
     if frame.get(12..14) == Some(&[0x86, 0xdd]) {
         return hostile6::seal(random, frame);
     }
@@ -238,7 +238,7 @@ fn arrival(random: &mut Random, port: &Port, make: Sound, with_offloads: bool) -
     arrival
 }
 
-/// One buffer when it fits and chance wills it, else several of any length.
+/// In one buffer when it fits and chance decides so, else in several parts of any length.
 fn in_any_parts(random: &mut Random, arrival: &mut Arrival) {
     let room = HEADROOM + DATA_SIZE - arrival.offset;
     if arrival.frame.len() <= room && !random.one_in(6) {
@@ -254,13 +254,13 @@ fn in_any_parts(random: &mut Random, arrival: &mut Arrival) {
     }
 }
 
-/// What must be true of everything that leaves. How many messages of ICMPv6 were of the router's own.
+/// Checks what must be true of every frame that leaves. Returns how many ICMPv6 messages the router itself sent.
 fn check_sent(ports: &[Port], with_offloads: bool) -> usize {
     let mut messages = 0;
     for (number, port) in ports.iter().enumerate() {
         for sent in port.sent_whole() {
             let frame = &sent.frame;
-            // What is below a label that is swapped or popped is the next router's.
+            // Below a label that is swapped or popped, the packet is not checked: that is the next router's task.
             let least = if frame[12..14] == [0x88, 0x47] { 14 } else { 28 };
             assert!(frame.len() >= least, "a whole header at least: {}", frame.len());
             assert_eq!(frame[6..12], port.mac.0);
@@ -299,9 +299,9 @@ fn survives(seed: u64, make: Sound, with_offloads: bool, frames: usize) -> usize
         assert_eq!(ledger.received, received);
         assert!(bed.buffers_in_use() >= bed.held());
         if batch % BATCHES_TO_REST == 0 {
-            // Fragments to the router have a minute at most.
+            // Fragments to the router time out after a minute.
             bed.advance(Duration::from_secs(61));
-            // Twice: what is told to senders may wait for them.
+            // Twice, because errors to senders may wait for their neighbours, too.
             (0..=2 * REQUESTS + 1).for_each(|_| bed.advance(Duration::from_millis(1001)));
             assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0), "batch {batch}");
             any_routes(&mut bed, &ports, random);

@@ -1,12 +1,12 @@
-//! ICMP: what is answered, what is told to senders, and about what nothing is said.
+//! ICMP: echo replies, errors to senders, and packets that cause no error.
 
 use crate::bed::{Arrival, Bed, Port, error, host_mac};
 use crate::packet::*;
 use quiver_router::ip::control::PathAction;
 use std::time::Instant;
 
-/// The error message that the router sends from e0 to 10.0.0.2 about a packet, from the
-/// Ethernet header on. `id` is the identification of the router's own packets.
+/// The error that the router sends from e0 to 10.0.0.2 about a packet, from the Ethernet header on. `id` is the
+/// identification of the router's own packet.
 fn error_about(e0: &Port, kind: u8, code: u8, rest: u32, quote: &[u8], id: u16) -> Vec<u8> {
     let mut packet = Packet::new("10.0.0.1", "10.0.0.2", ICMP, &icmp(kind, code, rest, quote));
     // RFC 1812 4.3.2.5: precedence internetwork control.
@@ -55,7 +55,7 @@ fn long_echo_in_several_buffers_is_answered() {
     let data: Vec<u8> = (0..5001u32).map(|n| (n * 7) as u8).collect();
     let request = Packet::echo_request("10.0.0.2", "10.0.0.1", &data);
     let frame = request.frame(e0.mac, host_mac(request.source));
-    // Odd lengths: sums of later buffers start in the middle of a word.
+    // Odd lengths: the later buffers start in the middle of a checksum word.
     e0.receive(Arrival::from(frame.clone()).in_parts(&[2047, 1001, frame.len() - 3048]));
     bed.run();
     let reply = Packet::new("10.0.0.1", "10.0.0.2", ICMP, &icmp(0, 0, 0x0042_0007, &data));
@@ -144,7 +144,7 @@ fn the_quote_is_as_long_as_fits_576_bytes() {
         bed.run();
         assert_eq!(e0.sent(), [error_about(&e0, 3, 0, 0, &packet.bytes()[..size.min(548)], id)]);
     }
-    // Neither padding nor later buffers are quoted.
+    // Neither padding nor data of later buffers is quoted.
     let packet = Packet::udp("10.0.0.2", "99.0.0.1", b"");
     let mut frame = packet.frame(e0.mac, host_mac(packet.source));
     frame.resize(60, 0xee);
@@ -197,7 +197,7 @@ fn nothing_is_said_about_errors_later_fragments_and_groups() {
     }
     bed.run();
     assert_eq!(e0.sent(), Vec::<Vec<u8>>::new());
-    // The first fragment has the ports: its sender is told.
+    // A first fragment has the ports, so its sender gets an error.
     let first = Packet::udp("10.0.0.2", "99.0.0.1", b"16 bytes").fragment(MORE_FRAGMENTS);
     e0.receive_packet(&first);
     bed.run();
@@ -220,7 +220,7 @@ fn what_was_sent_is_counted_by_its_name() {
     ];
     for (name, packet) in cases {
         let mut moved = bed.errors_of(|_| drop(e0.receive_packet(&packet)));
-        // Counted where it was found, too.
+        // `ip4-rewrite`, which found the fault, counts it, too.
         moved.retain(|(node, _), _| node != "ip4-rewrite");
         assert_eq!(moved, error("ip4-icmp-error", name, 1));
     }
@@ -240,7 +240,7 @@ fn errors_are_limited_by_rate() {
     let mut expected = error("ip4-icmp-error", "ICMP errors limited by rate", 2000 - sent);
     expected.extend(error("ip4-icmp-error", "ICMP net unreachable sent", sent));
     assert_eq!(errors, expected);
-    // The rest is made good at the rate, no more.
+    // After a pause the rate allows some more.
     std::thread::sleep(std::time::Duration::from_millis(20));
     e0.receive_packet(&udp("99.0.0.1"));
     bed.run();
@@ -259,7 +259,7 @@ fn an_answer_goes_by_the_routes_to_the_asker() {
     assert_eq!(e0.sent(), Vec::<Vec<u8>>::new());
 }
 
-/// The same as [`error_about`] by another port, from one address to another.
+/// The same as [`error_about`], from another port and address to another host.
 fn error_from(port: &Port, us: &str, to: &str, hop: &str, quote: &[u8], id: u16) -> Vec<u8> {
     let mut packet = Packet::new(us, to, ICMP, &icmp(3, 0, 0, quote));
     (packet.tos, packet.id) = (0xc0, id);
@@ -276,7 +276,7 @@ fn an_error_is_from_the_interface_by_which_it_leaves() {
     bed.route("52.0.0.0/8", &["10.0.1.2", "10.0.2.2"]);
     bed.run();
     e1.sent();
-    // It came by e0 and leaves by e1, from the address on the next hop's network.
+    // The packet came by e0. The error leaves by e1, from the address on the next hop's network.
     for (id, from, us, hop) in [(1, "50.1.2.3", "10.0.1.1", "10.0.1.2"), (2, "51.1.2.3", "10.1.1.1", "10.1.1.2")] {
         let packet = Packet::udp(from, "99.0.0.1", b"x");
         e0.receive_packet(&packet);
@@ -284,7 +284,7 @@ fn an_error_is_from_the_interface_by_which_it_leaves() {
         assert_eq!(e1.sent(), [error_from(&e1, us, from, hop, &packet.bytes(), id)]);
         assert_eq!(e0.sent(), Vec::<Vec<u8>>::new());
     }
-    // Over several paths the address does not depend on which one is taken.
+    // With several paths, the source address does not depend on the path that the error takes.
     let sources = (1..40).map(|host| format!("52.1.2.{host}"));
     sources.for_each(|from| drop(e0.receive_packet(&Packet::udp(&from, "99.0.0.1", b"x"))));
     bed.run();
@@ -307,7 +307,7 @@ fn an_interface_without_an_address_lends_the_routers() {
         bed.run();
         assert_eq!(e2.sent(), [error_from(&e2, us, "50.1.2.3", "10.0.2.2", &packet.bytes(), id)]);
     };
-    // Of the first interface that is up and has one; a loopback's goes before.
+    // The address of the first interface that is up and has one, loopbacks first.
     expect(&mut bed, "10.0.0.1");
     bed.command("create loopback interface").unwrap();
     bed.command("set interface ip address loop0 192.0.2.1/32").unwrap();
@@ -319,7 +319,7 @@ fn an_interface_without_an_address_lends_the_routers() {
 #[test]
 fn nothing_is_said_about_broadcasts_of_attached_networks() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();
-    // A route to them that refuses, so that there would be something to say.
+    // A route that refuses, so that an error would otherwise be due.
     let host: wire::Prefix = "10.0.1.255/32".parse().unwrap();
     bed.router.remove_route(host, quiver_router::ip::control::Source::Interface, &[]).unwrap();
     bed.route_way("10.0.1.255/32", PathAction::Unreachable);
@@ -329,7 +329,7 @@ fn nothing_is_said_about_broadcasts_of_attached_networks() {
     e0.receive_packet(&Packet::udp("10.0.1.255", "99.0.0.1", b"x"));
     let moved = bed.errors_of(|_| {});
     assert_eq!(moved, error("ip4-icmp-error", "no ICMP error to a source that is not one host", 1));
-    // The next address is a host's.
+    // The address before it is a host's.
     bed.route_way("10.0.1.254/32", PathAction::Unreachable);
     e0.receive_packet(&udp("10.0.1.254"));
     let moved = bed.errors_of(|_| {});
@@ -351,13 +351,13 @@ fn the_limit_of_errors_is_the_operators() {
     assert!(config.contains("set ip icmp error-rate 1 burst 7\n"), "{config}");
     bed.command("set ip icmp error-rate default").unwrap();
     assert!(!bed.command("show running-config").unwrap().contains("error-rate"));
-    // Echo has no limit.
+    // Echo replies have no rate limit.
     (0..500).for_each(|_| drop(e0.receive_packet(&Packet::echo_request("10.0.0.2", "10.0.0.1", b"x"))));
     bed.run();
     assert_eq!(e0.sent().len(), 500);
 }
 
-/// A bed whose e0 tells hosts of better next hops, with a neighbour 10.0.0.3 behind which 60.0.0.0/8 is.
+/// A bed whose e0 sends redirects, with a neighbour 10.0.0.3 that leads to 60.0.0.0/8.
 fn redirecting() -> (Bed, [Port; 3]) {
     let (mut bed, ports) = Bed::with_three_ports();
     bed.know(&ports[0], "10.0.0.3");
@@ -373,7 +373,7 @@ fn a_host_is_told_of_a_better_next_hop_and_its_packet_goes_on() {
     let packet = Packet::udp("10.0.0.2", "60.1.2.3", &[7; 1000]).options(&[1; 4]);
     let frame = e0.receive_packet(&packet);
     let moved = bed.errors_of(|_| {});
-    // The packet is quoted as it was received, with its options and all its hops.
+    // The packet is quoted as it was received, with its options and its original TTL.
     let told = error_about(&e0, 5, 1, u32::from(ip("10.0.0.3")), &packet.bytes()[..548], 1);
     let mut sent = e0.sent();
     sent.sort_by_key(Vec::len);
@@ -382,7 +382,7 @@ fn a_host_is_told_of_a_better_next_hop_and_its_packet_goes_on() {
     seal(&mut onward, 14);
     assert_eq!(sent, [told, onward]);
     assert_eq!(moved, error("ip4-redirect", "ICMP redirect sent", 1));
-    // To a host on the network itself, too; but not about what comes from elsewhere or goes elsewhere.
+    // Also for a host on the network itself; but not when the sender or the next hop is on another interface.
     let direct = Packet::udp("10.0.0.2", "10.0.0.3", b"x");
     e0.receive_packet(&direct);
     bed.run();
@@ -410,17 +410,17 @@ fn a_redirect_is_sent_once_a_second_and_only_where_it_is_wanted() {
     expected.extend(error("ip4-redirect", "ICMP redirects limited by rate", 99));
     assert_eq!(moved, expected);
     assert_eq!(e0.sent().len(), 101);
-    // Each destination for itself.
+    // The limit is per destination.
     e0.receive_packet(&Packet::udp("10.0.0.2", "60.1.2.4", b"x"));
     assert_eq!(bed.errors_of(|_| {}), error("ip4-redirect", "ICMP redirect sent", 1));
-    // Neither about errors nor about later fragments.
+    // No redirects about errors or later fragments.
     let about = icmp(11, 0, 0, &udp("10.0.1.2").bytes());
     e0.receive_packet(&Packet::new("10.0.0.2", "60.9.9.1", ICMP, &about));
     e0.receive_packet(&Packet::udp("10.0.0.2", "60.9.9.2", b"some data").fragment(100));
     e0.sent();
     let moved = bed.errors_of(|_| {});
     assert_eq!((moved, e0.sent().len()), (Default::default(), 2));
-    // Off by default, and again.
+    // Redirects are off by default, and can be turned off again.
     assert!(bed.command("show running-config").unwrap().contains("set interface ip redirects e0 enable\n"));
     assert!(bed.command("show ip icmp").unwrap().contains("interfaces with redirects: e0\n"));
     bed.command("set interface ip redirects e0 disable").unwrap();
@@ -445,7 +445,7 @@ fn a_long_answer_is_cut_though_the_request_was_not_to_be() {
 #[test]
 fn nobody_pushes_out_what_is_remembered_of_redirects() {
     let (mut bed, [e0, ..]) = redirecting();
-    // So many destinations that some share a place.
+    // So many destinations that some share a slot.
     let told = |bed: &mut Bed| {
         for n in 0..4000u32 {
             let to = std::net::Ipv4Addr::from(u32::from(ip("60.0.0.0")) + n).to_string();
@@ -466,7 +466,7 @@ fn nobody_pushes_out_what_is_remembered_of_redirects() {
 #[test]
 fn the_sender_is_not_told_of_itself() {
     let (mut bed, [e0, ..]) = redirecting();
-    // What is routed to the one that sends it.
+    // A packet whose next hop is its sender.
     e0.receive_packet(&Packet::udp("10.0.0.3", "60.1.2.3", b"x"));
     assert_eq!(bed.errors_of(|_| {}), Default::default());
     assert_eq!(e0.sent().len(), 1);

@@ -1,10 +1,10 @@
-//! What `ip4-input` lets pass, beside what `drops` shows that it does not.
+//! Packets that `ip4-input` accepts. `drops` tests those that it drops.
 
 use crate::bed::{Bed, error, host_mac};
 use crate::packet::*;
 use drivers::pg::{Content, Entry, Stream};
 
-/// Each frame alone and in the midst of plain ones: a vector that is plain takes another way.
+/// Sends each packet alone and among plain ones, because a plain vector takes a faster path.
 fn passes(packet: &Packet) {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
     for others in [0, 40] {
@@ -32,13 +32,13 @@ fn directed_broadcasts_go_on_where_that_is_enabled_and_nowhere_else() {
     let (moved, frame) = send(&mut bed);
     assert_eq!(moved, Default::default());
     assert_eq!(e1.sent(), [forwarded(&frame, wire::MacAddress::BROADCAST, e1.mac)]);
-    // It came as a broadcast to us: not from one network to all of another (RFC 1812 5.3.4).
+    // A link broadcast is not forwarded as another network's broadcast (RFC 1812 5.3.4).
     e0.receive(ethernet(wire::MacAddress::BROADCAST, host_mac(ip("10.0.0.2")), 0x0800, &to_all.bytes()));
     assert_eq!(bed.errors_of(|_| {}), error("ip4-rewrite", "group-addressed frame is not forwarded", 1));
-    // Others are as they were.
+    // The setting does not apply to other interfaces.
     e1.receive_packet(&Packet::udp("10.0.1.2", "10.0.0.255", b"wake up"));
     assert_eq!(bed.errors_of(|_| {}), refused);
-    // What follows the interface's state, and another Ethernet address.
+    // The setting follows the interface's state and its Ethernet address.
     bed.router.set_mac(e1.index, wire::MacAddress([2, 9, 9, 9, 9, 9])).unwrap();
     bed.run();
     e1.sent();
@@ -57,17 +57,17 @@ fn fragments_that_make_sense_pass() {
     let fragment = |protocol, data, word| {
         passes(&Packet::new("10.0.0.2", "10.0.1.2", protocol, &vec![7; data]).fragment(word));
     };
-    // The least that a first fragment of TCP must hold, and what follows it.
+    // The least that a first fragment of TCP must contain, and the fragment after it.
     fragment(TCP, 16, MORE_FRAGMENTS);
     fragment(TCP, 1, 2);
-    // Other protocols may be cut at byte 8, which makes sense for nobody but does no harm.
+    // Other protocols may be fragmented at byte 8, which is pointless but harmless.
     fragment(UDP, 8, MORE_FRAGMENTS);
     fragment(UDP, 8, MORE_FRAGMENTS | 1);
-    // RFC 791 does not say that a fragment may not forbid to be cut further.
+    // RFC 791 lets a fragment forbid further fragmentation.
     fragment(UDP, 8, MORE_FRAGMENTS | DONT_FRAGMENT);
     // The last byte that a datagram can have: 20 + 8184 * 8 + 43 = 65535.
     fragment(UDP, 43, 8184);
-    // The reserved bit says nothing (RFC 1812 4.2.2.3).
+    // The reserved bit is ignored (RFC 1812 4.2.2.3).
     fragment(UDP, 5, 0x8000);
 }
 
@@ -91,7 +91,7 @@ fn the_addresses_next_to_martians_pass() {
 fn a_broadcast_to_all_on_the_link_is_for_us_and_goes_no_further() {
     let (mut bed, [e0, e1, e2]) = Bed::with_three_ports();
     bed.route("0.0.0.0/0", &["10.0.1.2"]);
-    // Neither a question of a DHCP client nor a ping is answered or sent on, however it is framed.
+    // Neither a DHCP client's broadcast nor a ping is answered or forwarded, whatever the Ethernet destination.
     for source in ["0.0.0.0", "10.0.0.9"] {
         for to in [e0.mac, wire::MacAddress::BROADCAST] {
             let question = Packet::udp(source, "255.255.255.255", b"who has an address for me?");
@@ -116,7 +116,7 @@ fn a_broadcast_to_the_network_that_it_came_from_is_for_us() {
         bed.errors_of(|_| e0.receive(frame))
     };
     let refused = error("ip4-lookup", "directed broadcast not sent on", 1);
-    // Whether such packets from elsewhere are sent on, and whether sources are checked, changes nothing.
+    // Neither directed broadcasts nor source checks, when enabled, make a difference.
     for command in ["", "set interface ip directed-broadcast e0 enable", "set urpf ip4 rx strict e0"] {
         if !command.is_empty() {
             bed.command(command).unwrap();
@@ -124,13 +124,13 @@ fn a_broadcast_to_the_network_that_it_came_from_is_for_us() {
         let ping = |to| Packet::echo_request("10.0.0.2", to, b"data");
         let ignored = error("ip4-icmp-input", "ICMP echo to a group address ignored", 1);
         assert_eq!(send(&mut bed, &ping("10.0.0.255"), all), ignored);
-        // A port that nobody listens to: as with the limited broadcast, and nobody is told.
+        // No node listens on the port: as with the limited broadcast, no error is sent.
         let unheard = send(&mut bed, &Packet::udp("10.0.0.2", "255.255.255.255", b"rip"), all);
         assert_eq!(send(&mut bed, &Packet::udp("10.0.0.2", "10.0.0.255", b"rip"), all), unheard);
         assert!(unheard != refused && unheard.len() == 1, "{unheard:?}");
         let with_options = ping("10.0.0.255").options(&[1, 1, 1, 0]);
         assert_eq!(send(&mut bed, &with_options, all), ignored);
-        // That of another network came from elsewhere, however it is framed.
+        // The broadcast address of another network is not for us, whatever the Ethernet destination.
         let elsewhere = send(&mut bed, &Packet::udp("10.0.0.2", "10.0.1.255", b"rip"), all);
         assert_eq!(elsewhere, refused);
     }
@@ -158,8 +158,8 @@ fn ttl_0_is_told_apart_from_ttl_1_and_both_are_for_us_to_take() {
     assert_eq!(e0.sent().len(), 2);
 }
 
-/// Streams of IPv4 packets that enter where a device's driver would put those of which it verified
-/// the checksum, and where it puts the others.
+/// Streams of IPv4 packets that enter at `ip4-input-no-checksum`, where drivers put packets with a verified checksum,
+/// or at `ip4-input`.
 #[test]
 fn a_verified_checksum_is_not_looked_at_again() {
     let good = Packet::udp("10.0.0.2", "10.0.1.2", b"x");
@@ -173,7 +173,7 @@ fn a_verified_checksum_is_not_looked_at_again() {
             (stream.entry, stream.limit) = (entry, 3);
             bed.router.add_stream(stream, 0, String::new(), Vec::new()).unwrap();
             let moved = bed.errors_of(|bed| bed.router.enable_stream(None, true).unwrap());
-            // The checksum is as wrong behind us as before us.
+            // The checksum is as wrong after forwarding as before.
             bytes[8] -= 1;
             let expected = [&[0; 0][..], &host_mac(ip("10.0.1.2")).0, &e1.mac.0, &[8, 0], &bytes].concat();
             let sent = e1.sent();
@@ -190,7 +190,7 @@ fn a_verified_checksum_is_not_looked_at_again() {
     }
 }
 
-/// All else is looked at whoever verified the checksum.
+/// All other checks are made, even when the device has verified the checksum.
 #[test]
 fn without_a_checksum_the_other_checks_are_the_same() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();

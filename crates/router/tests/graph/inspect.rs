@@ -1,4 +1,4 @@
-//! What operators see of the machine: real packets, then what `show` says of them.
+//! What operators see of the router: real packets, then what `show` reports about them.
 
 use crate::bed::{Bed, Port};
 use crate::commands::{Running, set_up, wait_for_stream};
@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use wire::MacAddress;
 
-/// Sends so many packets from `e0` towards a host behind `e1`, in one vector.
+/// Sends this many packets from `e0` towards a host behind `e1`, in one vector.
 fn forward(bed: &mut Bed, e0: &Port, count: usize) {
     for _ in 0..count {
         e0.receive_packet(&Packet::udp("10.0.0.2", "10.0.1.2", b"data"));
@@ -42,7 +42,7 @@ fn runtime_max_names_the_costliest_call_and_forgets_it_when_cleared() {
     );
     let clocks = lookup["max_node_clocks"].as_f64().unwrap();
     assert!(clocks > 0.0);
-    // One call: the largest is the average.
+    // With one call, the largest value equals the average.
     assert_eq!(
         (lookup["max_clocks"].as_f64(), lookup["clocks"].as_f64()),
         (Some(clocks / 200.0), Some(clocks / 200.0))
@@ -148,7 +148,7 @@ fn vlib_graph_lists_what_follows_and_what_comes_before_each_node() {
     assert!(!bed.command("show vlib graph").unwrap().contains("e2-"));
 }
 
-/// A router that has every input node, none of whose devices needs the host.
+/// A router that has every input node, without devices of the host.
 fn drawn() -> Bed {
     let mut bed = Bed::new();
     bed.port_by("virtio-input", "tap0", TxOffloads::default());
@@ -159,7 +159,7 @@ fn drawn() -> Bed {
     bed
 }
 
-/// `make graph` draws anew; without it the drawing in docs must be that of the program.
+/// `make graph` updates the drawing in docs. This test fails when the drawing is out of date.
 #[test]
 fn the_drawing_in_docs_is_what_the_command_prints() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
@@ -170,7 +170,7 @@ fn the_drawing_in_docs_is_what_the_command_prints() {
     }
     assert_eq!(std::fs::read_to_string(docs.join("graph.dot")).unwrap(), dot, "run 'make graph'");
     let svg = std::fs::read_to_string(docs.join("graph.svg")).unwrap();
-    // Graphviz titles nodes and edges by name, dashes and arrows escaped.
+    // Graphviz titles nodes and edges by name, with dashes and arrows escaped.
     let titles = dot.lines().filter(|line| line.starts_with("  \"")).map(|line| {
         let name = line.split(" [").next().unwrap().trim().replace(" -> ", "->").replace(['"', ';'], "");
         format!("<title>{}</title>", name.replace('-', "&#45;").replace('>', "&gt;"))
@@ -180,7 +180,7 @@ fn the_drawing_in_docs_is_what_the_command_prints() {
         assert!(svg.contains(&title), "{title}: run 'make graph'");
         drawn += 1;
     }
-    // One title more: the picture's own.
+    // One more title: the picture's own.
     assert_eq!(svg.matches("<title>").count(), drawn + 1);
 }
 
@@ -278,7 +278,7 @@ fn the_features_of_an_interface_are_those_that_work_for_it() {
     assert!(bed.command("show interface features nope").unwrap_err().contains("no interface named 'nope'"));
 }
 
-/// A device that wakes its worker by a descriptor, or has none.
+/// A device with a descriptor that wakes its worker, or without one.
 struct Idle(Option<UnixStream>);
 
 impl Receive for Idle {
@@ -393,7 +393,7 @@ fn errors_are_shown_by_worker_and_clear_takes_one_interface() {
     assert_eq!(drops(&mut bed, "e1"), json!(0));
 }
 
-/// A router for IPv4 only hears IPv6 hosts on each of its links: that is nothing to act on.
+/// An IPv4 router receives IPv6 frames of hosts on every link, which needs no action.
 #[test]
 fn errors_to_act_on_are_listed_first() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();
@@ -434,7 +434,7 @@ fn a_trace_says_which_stream_a_packet_came_from() {
     running.stop();
 }
 
-/// Brings nothing; stays in its round until the test lets it go, when it has been told to.
+/// Receives nothing. It blocks its round until the test ends it.
 struct Stuck(Receiver<()>);
 
 impl Source for Stuck {
@@ -466,7 +466,7 @@ fn threads_are_shown_with_their_numbers_and_a_stuck_worker_is_named() {
     assert_eq!(shown.lines().next(), Some(title));
     let threads = running.execute("show threads").unwrap().json()["threads"].clone();
     let worker = named(&threads, "quiver_wk_0");
-    // What the worker's thread says of itself: `PID/task/LWP`.
+    // The thread's own view: `PID/task/LWP`.
     let own = running.router.graph.ask(0, |_| std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
     assert_eq!(own.file_name().unwrap().to_str().unwrap(), worker["lwp"].to_string());
     assert_ne!(worker["lwp"], threads[0]["lwp"]);
@@ -526,7 +526,7 @@ fn memory_is_that_of_the_process_and_of_its_tables() {
     let (routes, nodes) = (entries(&mut bed, "ip4 fib"), entries(&mut bed, "graph nodes"));
     bed.port("e0", &["10.0.0.1/24"]);
     bed.command("ip route add 16.0.0.0/8 via 10.0.0.2").unwrap();
-    // The address brings its network, itself, and the network's first and last.
+    // An address adds its network, itself, and the network's first and last address.
     assert_eq!(entries(&mut bed, "ip4 fib"), routes + 5);
     assert_eq!(entries(&mut bed, "graph nodes"), nodes + 3);
     assert!(bed.command("show memory").unwrap().starts_with("process: resident "));
@@ -567,7 +567,7 @@ fn version_cpu_and_plugins_say_what_runs_here() {
     assert_eq!(built_in, quiver_router::CAPABILITIES.len());
 }
 
-/// What operators type today; one that were to become ambiguous would fail here.
+/// Abbreviations that operators type today. One that became ambiguous would fail here.
 #[test]
 fn the_usual_abbreviations_are_understood() {
     let mut bed = Bed::new();

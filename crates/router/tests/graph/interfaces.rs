@@ -1,4 +1,4 @@
-//! Interfaces as such: loopbacks, what they carry, which frames they take.
+//! Interfaces: loopbacks, MTUs, and which frames they accept.
 
 use crate::bed::{Bed, error, prefix};
 use crate::packet::*;
@@ -23,7 +23,7 @@ fn a_loopback_has_vpps_name_and_address() {
     assert_eq!(mac(&bed, "lo"), MacAddress([2, 0, 0, 0, 0, 9]));
     let taken = bed.command("create loopback interface instance 258 name other").unwrap_err();
     assert!(taken.contains("loopback 258 is loop258 already"), "{taken}");
-    // Deleted by its own command, which leaves others alone; its number is free again.
+    // `delete loopback` deletes loopbacks only, and frees the number.
     bed.command("create null interface name n0").unwrap();
     let refused = bed.command("delete loopback interface intfc n0").unwrap_err();
     assert!(refused.contains("n0 is no loopback but of the driver null"), "{refused}");
@@ -42,7 +42,7 @@ fn a_loopbacks_address_answers_on_every_interface_while_it_is_up() {
         bed.run();
         (e0.sent().len(), e1.sent().len())
     };
-    // Down: no route, and both senders are told.
+    // While loop0 is down there is no route, and both senders get an error.
     let moved = bed.errors_of(|bed| assert_eq!(ask(bed), (1, 1)));
     assert_eq!(moved, error("ip4-icmp-error", "ICMP net unreachable sent", 2));
     bed.command("set interface state loop0 up").unwrap();
@@ -72,7 +72,7 @@ fn behind_a_loopback_is_nobody() {
     let key = NeighbourKey::new(interface, ip("9.9.9.7"));
     let refused = bed.router.set_neighbour(key, MacAddress([2, 0, 0, 0, 0, 1]), true);
     assert!(matches!(refused, Err(Error::NoNeighbours(_))));
-    // The route goes with the loopback.
+    // The route is removed with the loopback.
     bed.command("delete loopback interface intfc loop0").unwrap();
     assert!(bed.router.ip.longest_match(TableIndex::DEFAULT, ip("9.9.9.1").into()).is_none());
     bed.router.add_address(e0.index, prefix("9.9.9.1/24")).unwrap();
@@ -81,7 +81,7 @@ fn behind_a_loopback_is_nobody() {
 #[test]
 fn the_smallest_mtu_that_applies_counts() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
-    // Longest packet with don't-fragment that is not refused: what an adjacency has.
+    // The longest packet with don't-fragment that is forwarded: the MTU of the adjacency.
     let longest = |bed: &mut Bed, settings: &[&str]| {
         settings.iter().for_each(|line| drop(bed.command(line).unwrap_or_else(|error| panic!("{line}: {error}"))));
         let mtu = bed.router.interfaces.get(e1.index).unwrap().ip4_mtu;
@@ -135,7 +135,7 @@ fn frames_for_extra_addresses_are_taken_and_no_others() {
     let (mut bed, [e0, e1, e2]) = Bed::with_three_ports();
     let extra = MacAddress([0, 0, 0x5e, 0, 1, 7]);
     let say = |bed: &mut Bed, line: &str| bed.command(line).unwrap_or_else(|error| panic!("{line}: {error}"));
-    // Beside others in one vector, so that the whole run is looked at packet by packet.
+    // Among other frames in one vector, so that the run is handled packet by packet.
     let taken = |bed: &mut Bed, port: &crate::bed::Port, to: MacAddress| {
         let from = if port.index == e0.index { "10.0.0.2" } else { "10.0.2.2" };
         for mac in [port.mac, to, MacAddress([2, 9, 9, 9, 9, 9]), port.mac] {
@@ -148,7 +148,7 @@ fn frames_for_extra_addresses_are_taken_and_no_others() {
     say(&mut bed, "set interface secondary-mac-address e0 00:00:5e:00:01:07");
     say(&mut bed, "set interface secondary-mac-address e0 02:00:00:00:00:99 add");
     assert_eq!((taken(&mut bed, &e0, extra), taken(&mut bed, &e2, extra)), (1, 0));
-    // What is sent has the own address.
+    // Packets that the router sends have the interface's own address.
     e0.receive(Packet::echo_request("10.0.0.2", "10.0.0.1", b"x").frame(extra, crate::bed::host_mac(ip("10.0.0.2"))));
     bed.run();
     assert_eq!(e0.sent()[0][6..12], e0.mac.0);
@@ -156,7 +156,7 @@ fn frames_for_extra_addresses_are_taken_and_no_others() {
     assert!(shown.contains("  Secondary MAC addresses: 00:00:5e:00:01:07 02:00:00:00:00:99\n"), "{shown}");
     say(&mut bed, "set interface secondary-mac-address e0 00:00:5e:00:01:07 del");
     assert_eq!(taken(&mut bed, &e0, extra), 0);
-    // Refused, and why.
+    // Refused, with the reason.
     let own = format!("set interface secondary-mac-address e0 {}", e0.mac);
     for (line, why) in [
         ("set interface secondary-mac-address e0 01:00:5e:00:00:01", "is no station's address"),
@@ -260,7 +260,7 @@ fn streams_on_a_sub_interface_follow_its_parents_link() {
     assert_eq!(play(&mut bed), 10);
 }
 
-/// RFC 8200 section 5: whatever IPv6 is on carries 1280 bytes.
+/// RFC 8200 section 5: every link with IPv6 carries 1280 bytes.
 #[test]
 fn no_mtu_is_too_small_for_ip6_on_an_interface_or_on_those_on_it() {
     let mut bed = Bed::new();
@@ -289,7 +289,7 @@ fn no_mtu_is_too_small_for_ip6_on_an_interface_or_on_those_on_it() {
         bed.command("set interface mtu packet 1000 e0").unwrap();
         bed.command("set interface mtu packet default e0").unwrap();
     }
-    // A sub-interface that carries too little by itself does not get what IPv6 is on.
+    // IPv6 cannot be enabled on a sub-interface whose own MTU is too small.
     bed.command(&format!("set interface mtu packet 1279 {sub}")).unwrap();
     assert!(bed.command(&format!("enable ip6 interface {sub}")).unwrap_err().contains("IPv6 needs 1280"));
     bed.command("set interface ip address e0 2001:db8::1/64").unwrap();
@@ -303,7 +303,7 @@ fn an_interface_has_a_tag_of_its_operators() {
     assert!(bed.command("show interface e1").unwrap().ends_with("\n  tag transit:as64500\n"));
     assert_eq!(bed.json("show interface e1")["interfaces"][0]["tag"], "transit:as64500");
     assert!(bed.command("show running-config").unwrap().contains("set interface tag e1 transit:as64500\n"));
-    // What a file of commands would read as something else.
+    // Tags that a file of commands could not contain.
     for tag in ["$(X)", "a;b", &"x".repeat(64)] {
         let said = bed.command(&format!("set interface tag e1 {tag}")).unwrap_err();
         assert!(said.contains("is no tag: up to 63 letters"), "{said}");

@@ -25,18 +25,19 @@ fn what_goes_no_further_is_told_of() {
             let body = [&[4, 1, 1, 0, 0, 0][..], &ip6("2001:db8:1::2").octets()].concat();
             udp(OURS).extension(ROUTING, &body)
         }),
-        // An option that goes beyond its header.
+        // An option that extends beyond its header.
         ("ICMPv6 erroneous header field sent", (4, 0, 42), || udp(OURS).extension(OPTIONS, &[0x1e, 9, 0, 0, 0, 0])),
         ("ICMPv6 unrecognized next header sent", (4, 1, 6), || Packet6::new("2001:db8::2", OURS, 99, &[0; 8])),
         ("ICMPv6 unrecognized next header sent", (4, 1, 40), || {
             Packet6::new("2001:db8::2", OURS, 99, &[0; 8]).extension(OPTIONS, &[1, 4, 0, 0, 0, 0])
         }),
-        // Hop-by-hop options behind others.
+        // Hop-by-hop options after another extension header.
         ("ICMPv6 unrecognized next header sent", (4, 1, 40), || {
             udp(OURS).extension(OPTIONS, &[1, 4, 0, 0, 0, 0]).extension(HOP_BY_HOP, &[1, 4, 0, 0, 0, 0])
         }),
         ("ICMPv6 unrecognized option sent", (4, 2, 42), || udp(OURS).extension(OPTIONS, &[0x9e, 4, 0, 0, 0, 0])),
-        // Headers, and one of TCP, that go on behind the first fragment; nothing of one of UDP.
+        // An extension header, and a TCP header, that continue after the first fragment; a UDP header that is missing
+        // from it.
         ("ICMPv6 incomplete first fragment sent", (4, 3, 0), || {
             let long = [&[17, 2][..], &padding(14)].concat();
             Packet6::new("2001:db8::2", OURS, OPTIONS, &long).fragment(0, true, 1)
@@ -47,7 +48,7 @@ fn what_goes_no_further_is_told_of() {
         ("ICMPv6 incomplete first fragment sent", (4, 3, 0), || {
             Packet6::new("2001:db8::2", OURS, 17, &[]).fragment(0, true, 1).extension(OPTIONS, &[1, 4, 0, 0, 0, 0])
         }),
-        // A length that leaves a gap, and one that goes too far.
+        // A fragment length that leaves a gap, and an offset that goes too far.
         ("ICMPv6 erroneous header field sent", (4, 0, 4), || {
             Packet6::new("2001:db8::2", OURS, 17, &[0; 1001]).fragment(8, true, 1)
         }),
@@ -55,7 +56,7 @@ fn what_goes_no_further_is_told_of() {
             Packet6::new("2001:db8::2", OURS, 17, &[0; 8]).fragment(65528, false, 1)
         }),
         ("ICMPv6 erroneous header field sent", (4, 0, 50), || {
-            // Of the packet's length its other headers take a part.
+            // The other headers count towards the packet's length.
             let packet = Packet6::new("2001:db8::2", OURS, 17, &[0; 8]).extension(HOP_BY_HOP, &padding(6));
             packet.fragment(65520, false, 1)
         }),
@@ -95,20 +96,20 @@ fn link_local_sources_stay_on_their_link() {
     bed.router.set_neighbour(key, mac_of(0), true).unwrap();
     let (kind, code, ..) = told(&mut bed, &ports, &Packet6::udp("fe80::9", "2001:db8:1::2", b""));
     assert_eq!((kind, code), (1, 2), "beyond the scope of the source");
-    // To the router itself it may go.
+    // Packets to the router itself are answered.
     let echo = Packet6::echo_request("fe80::9", OURS, b"ping");
     assert_eq!(told(&mut bed, &ports, &echo).0, 129);
 }
 
-/// RFC 4291 2.5.6: an answer from there goes onto the link, or nowhere.
+/// RFC 4291 2.5.6: an answer from a link-local address is sent on its link, or not at all.
 #[test]
 fn answers_from_a_link_local_address_stay_on_its_link() {
     let (mut bed, ports) = bed();
-    // A route to the asker that would take the answer elsewhere.
+    // A route to the sender that would lead the answer elsewhere.
     bed.command("ip route add 2001:db8::2/128 via 2001:db8:1::2").unwrap();
     let echo = Packet6::echo_request("2001:db8::2", LINK_LOCAL, b"ping");
     assert_eq!(told(&mut bed, &ports, &echo).0, 129);
-    // So it does when the asker is not known yet.
+    // The same when the sender is not a known neighbour yet.
     bed.command("ip route add 2001:db8::77/128 via 2001:db8:1::2").unwrap();
     let echo = Packet6::echo_request(UNKNOWN, LINK_LOCAL, b"ping");
     discover(&ports, STRANGER, &echo);
@@ -121,7 +122,8 @@ fn answers_from_a_link_local_address_stay_on_its_link() {
     assert_eq!((ports[1].sent().len(), ports[2].sent().len()), (0, 0));
 }
 
-/// RFC 4443 2.2, RFC 6724 section 5: an error about a packet to a link-local address is from one of its reader's scope.
+/// RFC 4443 2.2, RFC 6724 section 5: an error about a packet to a link-local address has a source of its receiver's
+/// scope.
 #[test]
 fn errors_beyond_the_link_are_from_a_global_address() {
     let (mut bed, ports) = bed();
@@ -137,7 +139,7 @@ fn errors_beyond_the_link_are_from_a_global_address() {
     assert_eq!(from(&mut bed, Packet6::udp("2001:db8:30::9", LINK_LOCAL, b"")), OURS);
     bed.command("ip6 neighbor e0 fe80::9 02:bb:00:00:00:01").unwrap();
     assert_eq!(from(&mut bed, Packet6::udp("fe80::9", OURS, b"")), LINK_LOCAL);
-    // Of an interface that has none, from that of another.
+    // When the interface has no address of that scope, another interface's is used.
     bed.command("set interface ip address del e0 all").unwrap();
     bed.command("enable ip6 interface e0").unwrap();
     bed.command("ip6 neighbor e0 fe80::9 02:bb:00:00:00:01").unwrap();
@@ -152,7 +154,7 @@ fn echo_is_answered_without_the_extension_headers_that_it_had() {
     let (mut bed, ports) = bed();
     let plain = Packet6::echo_request("2001:db8::2", OURS, b"0123456789");
     let wrapped = plain.clone().extension(HOP_BY_HOP, &[1, 4, 0, 0, 0, 0]).extension(OPTIONS, &[1, 4, 0, 0, 0, 0]);
-    // One whose list of segments is used up, and an atomic fragment.
+    // A routing header without segments left, and an atomic fragment.
     let segments = [&[4, 0, 0, 0, 0, 0][..], &ip6(OURS).octets()].concat();
     let routed = plain.clone().extension(ROUTING, &segments);
     let atomic = plain.clone().fragment(0, false, 9);
@@ -160,11 +162,12 @@ fn echo_is_answered_without_the_extension_headers_that_it_had() {
         let (kind, code, rest, data) = told(&mut bed, &ports, packet);
         assert_eq!((kind, code, rest, &data[..]), (129, 0, 0x0042_0007, &b"0123456789"[..]));
     }
-    // A group is answered from an address of ours.
+    // A packet to a group is answered from the router's own address.
     assert_eq!(told(&mut bed, &ports, &Packet6::echo_request("2001:db8::2", "ff02::1", b"x")).0, 129);
 }
 
-/// An authentication header has a unit of its own: who looks at options must find them where the walk found them.
+/// The length of an authentication header has its own unit: the node that checks options must find them where the
+/// header walk did.
 #[test]
 fn options_behind_an_authentication_header_are_found() {
     let (mut bed, ports) = bed();
@@ -173,12 +176,12 @@ fn options_behind_an_authentication_header_are_found() {
     packet.extensions.push(authentication);
     let moved = bed.errors_of(|_| send(&ports, &packet.clone().extension(OPTIONS, &[0x5e, 4, 0, 0, 0, 0])));
     assert_eq!(moved, error("ip6-local", "ip6 option says discard", 1));
-    // Nobody listens to the port behind it.
+    // No node listens on the UDP port after it.
     let known = packet.extension(OPTIONS, &[1, 4, 0, 0, 0, 0]);
     assert_eq!(told(&mut bed, &ports, &known).0, 1);
 }
 
-/// Headers of all kinds that are what they should be, lie about their length, end the packet early or are noise.
+/// Extension headers of all kinds: valid, with a wrong length, cut short, or random.
 #[test]
 fn no_extension_headers_stop_the_router() {
     const KINDS: [u8; 9] = [HOP_BY_HOP, ROUTING, FRAGMENT, 51, OPTIONS, 135, 139, ICMP6, 17];
@@ -205,7 +208,7 @@ fn no_extension_headers_stop_the_router() {
         }
         bed.run();
         ports.iter().for_each(|port| drop(port.sent()));
-        // Whoever asks as he should is answered still.
+        // A valid request is still answered.
         send(&ports, &Packet6::echo_request("2001:db8::2", OURS, b"alive"));
         bed.run();
         assert_eq!(ports[0].sent().len(), 1, "round {round}");
@@ -224,7 +227,7 @@ fn forwarding_changes_the_link_header_and_the_hop_limit_only() {
         let mut packet = Packet6::udp(&format!("2001:db8::{:x}", 2 + random.below(900)), to, &data);
         packet.label = random.next() as u32 & 0xf_ffff;
         packet.hops = 2 + random.below(253) as u8;
-        // Segment routing, fragments and options of others are none of a router's business.
+        // Routers ignore segment routing, fragments and options that are for the destination.
         packet = match number % 5 {
             0 => packet.extension(ROUTING, &[&[4, 1, 1, 0, 0, 0][..], &[7; 32]].concat()),
             1 => packet.fragment(0, true, 1),
@@ -232,7 +235,7 @@ fn forwarding_changes_the_link_header_and_the_hop_limit_only() {
             _ => packet,
         };
         let mut frame = packet.frame(ports[0].mac, mac_of(0));
-        // Short frames are padded on their way.
+        // Short frames are padded by the sender.
         frame.resize(frame.len().max(60 + random.below(8)), 0xee);
         ports[0].receive(frame);
         packet.hops -= 1;
@@ -293,7 +296,7 @@ fn flows_spread_over_paths_and_each_keeps_its_own() {
     assert!(by_port.iter().all(|count| (140..260).contains(count)), "{by_port:?}");
 }
 
-/// RFC 4007 section 6: the same link-local address on two links is two stations'.
+/// RFC 4007 section 6: the same link-local address on two links means two stations.
 #[test]
 fn link_local_next_hops_are_of_their_link() {
     let (mut bed, ports) = bed();
@@ -368,7 +371,7 @@ fn interfaces_join_and_leave() {
         let error = bed.command(line).unwrap_err();
         assert!(error.contains(why), "{line}: {error}");
     }
-    // What is stated of an interface that takes part goes with that: it could not be loaded again.
+    // Settings of an interface end with its part in IPv6, because they could not be loaded again.
     bed.command("disable ip6 interface e0").unwrap();
     bed.command("set interface ip address e0 2001:db8::1/64").unwrap();
     bed.command("set ip6 link-local address e0 fe80::7").unwrap();
@@ -399,7 +402,7 @@ fn tables_of_both_families_are_apart_and_counted_routes_count() {
     bed.command("set interface ip address e7 2001:db8:7::1/64").unwrap();
     bed.run();
     drop((vrf.sent(), ports[1].sent()));
-    // The same prefix is in no other table.
+    // No other table has this prefix.
     let packet = Packet6::udp("2001:db8:7::2", "2001:db8:70::1", b"12345678");
     vrf.receive(packet.frame(vrf.mac, STRANGER));
     bed.run();
@@ -418,7 +421,7 @@ fn tables_of_both_families_are_apart_and_counted_routes_count() {
 #[test]
 fn own_packets_that_come_back_and_answers_without_an_address() {
     let (mut bed, ports) = bed();
-    // An interface with no address but its link's answers nobody beyond.
+    // An interface with only a link-local address cannot answer beyond its link.
     let port = bed.port("link0", &[]);
     bed.command("enable ip6 interface link0").unwrap();
     bed.run();
@@ -426,7 +429,7 @@ fn own_packets_that_come_back_and_answers_without_an_address() {
     let echo = Packet6::echo_request("2001:db8:1::2", "ff02::1", b"");
     let moved = bed.errors_of(|_| port.receive(echo.frame(port.mac, STRANGER)));
     assert_eq!(moved, error("ip6-icmp-input", "no address to answer an ICMPv6 echo from", 1));
-    // What this router sent comes back by a wire that reflects.
+    // A packet of the router's comes back from a link that reflects.
     let mut reply = Packet6::icmp(OURS, "2001:db8::2", (129, 0), 0, b"");
     reply.destination = ip6("2001:db8:1::1");
     let moved = bed.errors_of(|_| send(&ports, &reply.sealed_at(2)));

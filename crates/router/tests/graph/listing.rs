@@ -1,4 +1,4 @@
-//! Long listings come page by page, as their readers take them.
+//! Long listings are sent page by page, as fast as their clients read.
 
 use command::{Format, Reply};
 use quiver_router::listing::{Listings, Look};
@@ -11,7 +11,7 @@ fn router() -> Router {
     for line in [
         "create null interface name n0",
         "set interface state n0 up",
-        // Of several lengths, around each other, and in two tables.
+        // Routes of several lengths, nested, and in two tables.
         "ip route add count 9000 10.0.0.0/30 via n0",
         "ip route add count 300 10.0.0.0/24 via n0",
         "ip route add 10.0.0.0/8 via n0",
@@ -30,15 +30,15 @@ fn router() -> Router {
     router
 }
 
-/// What is asked of the router from now on.
+/// Makes replies paged from now on. Returns the requests for pages.
 fn asked(router: &mut Router) -> Receiver<Look> {
     let (ask, asked) = channel();
     router.listings = Listings::by(move |look| ask.send(look).is_ok());
     asked
 }
 
-/// A reply as its reader writes it on a thread of its own, while `each` has the router after each page. How many pages
-/// there were, too.
+/// Writes a reply on a thread of its own, as a client's reader does. Calls `each` with the router after each page.
+/// Returns the number of pages, too.
 fn read(
     router: &mut Router,
     asked: &Receiver<Look>,
@@ -104,7 +104,7 @@ fn pages_together_are_the_table_as_it_stands() {
     for ((line, least), whole) in lines.iter().zip(whole) {
         for (format, whole) in [Format::Text, Format::Json].into_iter().zip(whole) {
             let (paged, pages) = read(&mut router, &asked, line, format, |_, _| {});
-            // Between two looks neighbours grow older.
+            // Neighbours grow older between two commands.
             let ageless = |text: &str| match line.contains("neighbors") {
                 true => text.chars().filter(|c| c.is_alphabetic() || *c == '\n').collect(),
                 false => text.to_string(),
@@ -122,7 +122,7 @@ fn a_listing_goes_on_where_it_was_though_routes_come_and_go() {
     let asked = asked(&mut router);
     let (text, _) = read(&mut router, &asked, "show ip fib table 0", Format::Text, |router, page| {
         if page == 1 {
-            // What was shown already, and most of what comes.
+            // Routes that were shown already, and most of those that are still to come.
             let lines = ["ip route del count 8000 10.0.0.0/30 via n0", "ip route add 172.16.0.0/12 via n0"];
             for line in lines {
                 quiver_router::commands().execute(router, line).unwrap_or_else(|error| panic!("{line}: {error}"));
@@ -159,7 +159,7 @@ fn who_lists_while_the_router_goes_comes_to_an_end() {
     assert!(reply.text().starts_with("ipv4-VRF:0"));
 }
 
-/// Each page is a few: nobody is kept waiting for long, whatever it is of.
+/// Each page is short, whatever it lists: no other client waits for long.
 #[test]
 fn pages_of_a_configuration_are_short_whatever_there_is_much_of() {
     let mut router = router();

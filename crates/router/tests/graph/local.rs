@@ -1,4 +1,4 @@
-//! What becomes of packets to the router itself: who takes them, and what is answered when nobody does.
+//! Packets to the router itself: which node receives them, and what the router answers when none does.
 
 use crate::bed::{Arrival, Bed, Port, error, host_mac};
 use crate::packet::*;
@@ -22,7 +22,7 @@ impl Map for Listener {
             let at = row.scratch as usize;
             let bytes = cx.buffers.bytes(row.packet);
             let length = u16::from_be_bytes([bytes[at + 4], bytes[at + 5]]) as usize;
-            // Of a long one what its first buffer has.
+            // Of a long datagram, only the data in its first buffer.
             let end = (at + length).min(row.l2 as usize + row.first_length(cx.buffers));
             self.0.lock().unwrap().push(bytes[at + 8..end].to_vec());
             vector.set_edge(i, Edge::Taken.into());
@@ -30,7 +30,7 @@ impl Map for Listener {
     }
 }
 
-/// Someone who takes what of a family comes to UDP port 2000.
+/// Registers a listener on UDP port 2000 of a family. Returns the data that it receives.
 pub fn listen(bed: &mut Bed, family: Family) -> Arc<Mutex<Vec<Vec<u8>>>> {
     let heard = Arc::<Mutex<Vec<Vec<u8>>>>::default();
     let to = heard.clone();
@@ -50,7 +50,7 @@ fn a_datagram_goes_to_whoever_listens_to_its_port() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();
     let heard = listen(&mut bed, Family::Ip4);
     e0.receive_packet(&udp("10.0.0.1"));
-    // Behind options, at another of our addresses, padded beyond its length, and without a checksum.
+    // With options; to another of our addresses; padded beyond its length; without a checksum.
     e0.receive_packet(&udp("10.0.1.1").options(&[1; 8]));
     let mut padded = udp("10.0.0.1");
     padded.payload.extend(b"padding");
@@ -61,7 +61,7 @@ fn a_datagram_goes_to_whoever_listens_to_its_port() {
     let moved = bed.errors_of(|_| {});
     assert_eq!(moved, error("test-listener", "taken by a test", 4));
     assert_eq!(*heard.lock().unwrap(), vec![b"some data".to_vec(); 4]);
-    // Another port is still nobody's.
+    // No node listens on another port.
     let mut other = udp("10.0.0.1");
     other.payload[3] += 1;
     other.payload[6..8].fill(0);
@@ -137,7 +137,8 @@ pub const ACK: u8 = 0x10;
 #[test]
 fn a_segment_to_nobody_is_answered_with_the_reset_that_its_sender_accepts() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();
-    // RFC 9293 3.10.7.1: the acknowledgement covers SYN, data and FIN; one who acknowledges is believed.
+    // RFC 9293 3.10.7.1: the reset acknowledges SYN, data and FIN. It takes its sequence number from a segment with
+    // ACK.
     let cases = [
         (segment(100, SYN, b""), reset(&e0, 0, 101, RST | ACK)),
         (segment(u32::MAX, SYN | FIN, b"abc"), reset(&e0, 0, 4, RST | ACK)),

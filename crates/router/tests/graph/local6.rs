@@ -1,4 +1,4 @@
-//! What becomes of IPv6 packets to the router itself: who takes them, and what is answered when nobody does.
+//! IPv6 packets to the router itself: which node receives them, and what the router answers when none does.
 
 use crate::bed::{Arrival, Port, error};
 use crate::bed6::{LINK_LOCAL, OURS, bed, mac_of, padding, send, told};
@@ -19,8 +19,7 @@ fn a_datagram_goes_to_whoever_listens_to_its_port() {
     let (mut bed, ports) = bed();
     let heard = listen(&mut bed, Family::Ip6);
     send(&ports, &udp(OURS));
-    // Behind extension headers, at another address of ours, at one of the link only, at a group, and padded beyond
-    // its length.
+    // With extension headers; to another address of ours; to a link-local one; to a group; padded beyond its length.
     send(&ports, &udp(OURS).extension(HOP_BY_HOP, &padding(6)).extension(OPTIONS, &padding(14)));
     send(&ports, &udp("2001:db8:1::1"));
     send(&ports, &udp(LINK_LOCAL));
@@ -28,7 +27,7 @@ fn a_datagram_goes_to_whoever_listens_to_its_port() {
     let mut padded = udp(OURS);
     padded.payload.extend(b"padding");
     send(&ports, &padded);
-    // In a fragment that is all of it, and in two behind options.
+    // In an atomic fragment, and in two fragments after options.
     send(&ports, &udp(OURS).fragment(0, false, 1));
     for (offset, more, data) in [(0, true, 0..8), (8, false, 8..17)] {
         let whole = udp(OURS);
@@ -40,7 +39,7 @@ fn a_datagram_goes_to_whoever_listens_to_its_port() {
     expected.extend(error("ip6-local-full-reassembly", "successful reassemblies", 1));
     assert_eq!(moved, expected);
     assert_eq!(*heard.lock().unwrap(), vec![b"some data".to_vec(); 8]);
-    // Another port is still nobody's, and so is this one of the other family.
+    // No node listens on another port, nor on this one in the other family.
     let mut other = udp(OURS);
     other.payload[3] += 1;
     assert_eq!(told(&mut bed, &ports, &other.sealed_at(6)).0, 1);
@@ -99,7 +98,7 @@ fn a_datagram_in_several_buffers_is_summed_over_all_of_them() {
     assert_eq!(bed.buffers_in_use(), 0);
 }
 
-/// A packet whose checksum, at that place of its payload, is left to a device.
+/// A packet whose checksum is left to the device. `at` is its place in the payload.
 fn begun(port: &Port, mut packet: Packet6, at: u16) -> Arrival {
     packet.payload[at.into()..usize::from(at) + 2].fill(0);
     let mut arrival = Arrival::from(packet.frame(port.mac, mac_of(0)));
@@ -143,12 +142,13 @@ fn reset(e0: &Port, sequence: u32, acknowledged: u32, flags: u8) -> Vec<u8> {
 fn a_segment_to_nobody_is_answered_with_the_reset_that_its_sender_accepts() {
     let (mut bed, ports) = bed();
     let e0 = &ports[0];
-    // RFC 9293 3.10.7.1: the acknowledgement covers SYN, data and FIN; one who acknowledges is believed.
+    // RFC 9293 3.10.7.1: the reset acknowledges SYN, data and FIN. It takes its sequence number from a segment with
+    // ACK.
     let cases = [
         (segment(100, SYN, b""), reset(e0, 0, 101, RST | ACK)),
         (segment(u32::MAX, SYN | FIN, b"abc"), reset(e0, 0, 4, RST | ACK)),
         (segment(100, ACK, b"hello"), reset(e0, 9, 0, RST)),
-        // The headers between are no part of the segment, nor of the reset.
+        // Extension headers are no part of the segment, nor of the reset.
         (segment(100, SYN, b"abc").extension(OPTIONS, &padding(14)), reset(e0, 0, 104, RST | ACK)),
         (segment(100, SYN, b"").fragment(0, false, 1), reset(e0, 0, 101, RST | ACK)),
     ];

@@ -1,4 +1,4 @@
-//! Multicast Listener Discovery: own groups are reported, queries answered, and asked where that is wanted.
+//! Multicast Listener Discovery: the router reports its own groups, answers queries, and sends queries where enabled.
 
 use crate::bed::{Bed, Port, error};
 use crate::packet6::*;
@@ -8,16 +8,16 @@ use wire::MacAddress;
 const STRANGER: MacAddress = MacAddress([2, 0xbb, 0, 0, 0, 1]);
 const OURS: &str = "fe80::ff:fe00:1000";
 const NODE: &str = "icmp6-multicast-listener";
-/// Router alert and padding, behind the next header and length.
+/// Router alert and padding, after the next header and length.
 const ALERT: [u8; 6] = [5, 2, 0, 0, 1, 0];
-/// What an interface with that link-local address listens to.
+/// The groups of an interface with that link-local address.
 const GROUPS: [&str; 4] = ["ff02::2", "ff02::16", "ff02::1:ff00:1000", "ff05::2"];
 
 fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A router whose port e0 takes part in IPv6, with all that it said.
+/// A router whose port e0 takes part in IPv6. Its first messages are still to be read.
 fn bed() -> (Bed, Port) {
     let mut bed = Bed::new();
     bed.command("set ip6 dad transmits 0").unwrap();
@@ -27,7 +27,7 @@ fn bed() -> (Bed, Port) {
     (bed, port)
 }
 
-/// The same, when it has nothing more to say.
+/// The same, after its first reports.
 fn quiet_bed() -> (Bed, Port) {
     let (mut bed, port) = bed();
     bed.advance(seconds(1));
@@ -35,13 +35,13 @@ fn quiet_bed() -> (Bed, Port) {
     (bed, port)
 }
 
-/// What was said of groups: the ICMPv6 messages behind the router alert, with the addresses in front.
+/// The MLD messages that were sent, after the router alert, with source and destination addresses.
 fn messages(port: &Port) -> Vec<(String, String, Vec<u8>)> {
     let address = |bytes: &[u8]| std::net::Ipv6Addr::from(*bytes.first_chunk::<16>().unwrap()).to_string();
     let is_of_listeners = |frame: &Vec<u8>| frame[20] == HOP_BY_HOP && [130, 131, 132, 143].contains(&frame[62]);
     let read = |frame: Vec<u8>| {
         let (source, destination) = (address(&frame[22..]), address(&frame[38..]));
-        // To the byte but for what the caller looks at.
+        // The caller checks the message; all other bytes are checked here.
         let mut packet = Packet6::new(&source, &destination, ICMP6, &frame[62..]).hops(1).sealed_at(2);
         packet = packet.extension(HOP_BY_HOP, &ALERT);
         let [.., a, b, c, d] = packet.destination.octets();
@@ -51,7 +51,7 @@ fn messages(port: &Port) -> Vec<(String, String, Vec<u8>)> {
     port.sent().into_iter().filter(is_of_listeners).map(read).collect()
 }
 
-/// A report of version 2 with a record of that kind for each group.
+/// A version 2 report with a record of that kind for each group.
 fn report(kind: u8, groups: &[&str]) -> Vec<u8> {
     let mut message = vec![143, 0, 0, 0, 0, 0, 0, groups.len() as u8];
     for group in groups {
@@ -96,11 +96,11 @@ fn groups_are_reported_twice_when_they_are_joined_and_left() {
     assert_eq!(reports(&port), [report(4, &GROUPS)], "once more");
     bed.advance(seconds(300));
     assert_eq!(reports(&port).len(), 0);
-    // Another address, another group.
+    // An additional address joins an additional group.
     bed.command("set interface ip address e0 2001:db8::5/128").unwrap();
     bed.run();
     assert_eq!(reports(&port), [report(4, &["ff02::1:ff00:5"])]);
-    // What has changed again is not repeated.
+    // A report that a new change has overtaken is not repeated.
     bed.command("set interface ip address del e0 2001:db8::5/128").unwrap();
     bed.run();
     assert_eq!(reports(&port), [report(3, &["ff02::1:ff00:5"])]);
@@ -108,7 +108,7 @@ fn groups_are_reported_twice_when_they_are_joined_and_left() {
     assert_eq!(reports(&port), [report(3, &["ff02::1:ff00:5"])]);
     let shown = bed.command("show ip6 mld e0").unwrap();
     assert_eq!(shown.lines().skip(2).map(str::trim).collect::<Vec<_>>(), GROUPS);
-    // A link that comes back is told all.
+    // When a link comes back, all groups are reported again.
     port.set_carrier(false);
     bed.advance(seconds(2));
     assert_eq!(bed.command("show ip6 mld e0").unwrap(), "No interface of IPv6 can be used\n");
@@ -139,7 +139,7 @@ fn who_asks_is_answered_in_time() {
     bed.advance(seconds(10));
     assert_eq!(reports(&port), [report(2, &GROUPS)]);
     hear(&port, &query("ff02::1:ff00:1000", 1000, 2));
-    // Nobody here listens to that one.
+    // This router does not listen to that group.
     hear(&port, &query("ff02::1:ff00:7777", 1000, 2));
     bed.run();
     bed.advance(seconds(1));
@@ -162,7 +162,7 @@ fn a_router_of_version_1_is_spoken_to_in_its_version() {
     bed.run();
     let kinds: Vec<_> = messages(&port).iter().map(|(_, to, message)| (to.clone(), message[0])).collect();
     assert_eq!(kinds, [("ff02::1:ff00:5".into(), 131), ("ff02::2".into(), 132)]);
-    // Version 2 again when that router is gone.
+    // Version 2 again when the version 1 router is gone.
     bed.advance(seconds(261));
     messages(&port);
     hear(&port, &query("::", 1000, 2));
@@ -187,7 +187,7 @@ fn each_fault_of_a_message_has_its_name() {
             packet.extensions.clear();
             packet
         }),
-        // An alert of another protocol, behind padding of one byte.
+        // A router alert for another protocol, after padding of one byte.
         ("multicast listener message without router alert", || {
             let mut packet = query("::", 1000, 2);
             packet.extensions[0].1[2..].copy_from_slice(&[0, 5, 2, 0, 1, 0]);
@@ -231,7 +231,7 @@ fn a_querier_asks_until_another_with_a_lower_address_does() {
         bed.advance(seconds(1));
         assert_eq!(reports(&port), vec![general.clone()], "{pause}");
     }
-    // A router with a higher address has to be silent, one with a lower asks from now on.
+    // A querier with a higher address has no effect; one with a lower address is the querier from now on.
     let mut other = query("::", 10_000, 2);
     other.source = ip6("fe80::ff:fe00:1001");
     hear(&port, &other.clone().sealed_at(2));
@@ -263,7 +263,7 @@ fn listeners_are_remembered_asked_again_when_one_leaves_and_forgotten() {
     };
     assert_eq!(heard(&mut bed), ["ff02::99", "ff02::fb", "ff05::1:3"]);
     reports(&port);
-    // Who leaves may not have been the last.
+    // The host that leaves may not have been the last listener.
     hear(&port, &from_host("fe80::9", &report(3, &["ff02::fb", "ff05::1:3"])));
     bed.run();
     let asks = |group: &str| [&[130, 0, 0, 0, 3, 0xe8, 0, 0][..], &ip6(group).octets(), &[2, 125, 0, 0]].concat();
@@ -310,7 +310,7 @@ fn who_leaves_the_link_leaves_its_groups() {
         let (mut bed, port) = quiet_bed();
         act(&mut bed);
         bed.run();
-        // 3: changed to include nobody.
+        // Record type 3: changed to include mode, without sources.
         assert_eq!(reports(&port), [report(3, &GROUPS)]);
         bed.advance(seconds(10));
         assert_eq!(reports(&port).len(), 0);

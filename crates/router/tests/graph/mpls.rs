@@ -1,4 +1,4 @@
-//! Labels: changed, put on, taken off, looked at one after the other; each operation to the byte.
+//! Labels: swapped, pushed, popped, and looked up one after the other; each operation to the byte.
 
 use crate::bed::{Bed, Port, error, host_mac};
 use crate::packet::*;
@@ -18,7 +18,7 @@ pub fn stack(entries: &[Entry]) -> Vec<u8> {
     entries.iter().flat_map(entry).collect()
 }
 
-/// Three ports, `10.0.N.1/24` and `2001:db8:N::1/64` each, that take labels and know a host `2` of each network.
+/// Three ports, `10.0.N.1/24` and `2001:db8:N::1/64` each, that accept labels and know a host `2` of each network.
 pub fn bed() -> (Bed, [Port; 3]) {
     let mut bed = Bed::new();
     all(&mut bed, &["set ip6 dad transmits 0", "mpls table add 0"]);
@@ -50,14 +50,14 @@ pub fn labelled(port: &Port, entries: &[Entry], packet: &[u8]) -> Vec<u8> {
     ethernet(port.mac, host_mac(ip("10.0.0.2")), MPLS, &[&stack(entries), packet].concat())
 }
 
-/// What the router sends by each port when e0 receives a labelled packet.
+/// What the router sends on each port when e0 receives a labelled packet.
 pub fn sent(bed: &mut Bed, ports: &[Port; 3], entries: &[Entry], packet: &[u8]) -> [Vec<Vec<u8>>; 3] {
     ports[0].receive(labelled(&ports[0], entries, packet));
     bed.run();
     [0, 1, 2].map(|port| ports[port].sent())
 }
 
-/// The only frame that it sends, by e1.
+/// The only frame that it sends, on e1.
 #[track_caller]
 pub fn by_e1(bed: &mut Bed, ports: &[Port; 3], entries: &[Entry], packet: &[u8]) -> Vec<u8> {
     let [e0, mut e1, e2] = sent(bed, ports, entries, packet);
@@ -74,10 +74,10 @@ pub fn udp() -> Packet {
     Packet::udp("192.0.2.1", "198.51.100.1", b"some data")
 }
 
-/// Nothing may depend on how many there are: one, some, a register full, a vector.
+/// Results must not depend on the number of packets: one, some, a full register, a vector.
 pub const COUNTS: [usize; 4] = [1, 5, 33, 256];
 
-/// The same packet so many times, all of which must become the same.
+/// Sends the same packet so many times; all results must be the same.
 #[track_caller]
 pub fn all_become(bed: &mut Bed, ports: &[Port; 3], entries: &[Entry], packet: &[u8], expected: &[u8]) {
     for count in COUNTS {
@@ -96,7 +96,7 @@ fn a_label_is_changed_for_another() {
     let inner = udp().bytes();
     let expected = to_host(&ports, MPLS, &[&stack(&[(17, 5, true, 63)]), &inner[..]].concat());
     all_become(&mut bed, &ports, &[(16, 5, true, 64)], &inner, &expected);
-    // The seed's other direction, and what is not IP is the same to a label.
+    // The seed's other direction. A label also carries data that is not IP.
     all(&mut bed, &["mpls local-label add 17 eos via 10.0.0.2 e0 out-labels 16"]);
     let [e0, ..] = sent(&mut bed, &ports, &[(17, 0, true, 2)], b"anything");
     let expected = [&stack(&[(16, 0, true, 1)]), &b"anything"[..]].concat();
@@ -114,7 +114,7 @@ fn labels_at_the_bottom_and_above_others_lead_apart() {
     all_become(&mut bed, &ports, &[(16, 3, false, 100), (99, 1, true, 9)], b"", &expected);
     let expected = to_host(&ports, MPLS, &[&stack(&[(17, 3, true, 99)]), &below[..]].concat());
     all_become(&mut bed, &ports, &[(16, 3, true, 100)], &below, &expected);
-    // Without a word both are meant.
+    // Without `eos` or `non-eos`, the command means both.
     all(&mut bed, &["mpls local-label del 16", "mpls local-label add 16 via 10.0.1.2 e1 out-labels 19"]);
     for bottom in [true, false] {
         let expected = to_host(&ports, MPLS, &[&stack(&[(19, 0, bottom, 99)]), &below[..]].concat());
@@ -125,27 +125,27 @@ fn labels_at_the_bottom_and_above_others_lead_apart() {
 #[test]
 fn the_last_label_is_taken_off_and_the_packet_sent_to_a_next_hop() {
     let (mut bed, ports) = bed();
-    // The line of the seed.
+    // The seed's command.
     all(&mut bed, &["mpls local-label add 16 eos via 10.0.1.2 e1"]);
     let expected = to_host(&ports, 0x0800, &udp().ttl(63).bytes());
     all_become(&mut bed, &ports, &[(16, 5, true, 9)], &udp().bytes(), &expected);
-    // A label that is done tells nothing of the packet inside, not even that its hops are used up.
+    // The default is the pipe model: a popped label changes nothing in the packet, not even when its TTL ends.
     assert_eq!(by_e1(&mut bed, &ports, &[(16, 5, true, 1)], &udp().bytes()), expected);
-    // Padding is not the packet's.
+    // Padding is not part of the packet.
     let padded = [udp().bytes(), vec![0; 9]].concat();
     assert_eq!(by_e1(&mut bed, &ports, &[(16, 5, true, 9)], &padded), expected);
-    // Options are not looked at, but are there.
+    // Options are not examined, but kept.
     let with_options = udp().options(&[1, 1, 1, 0]);
     let expected = to_host(&ports, 0x0800, &with_options.clone().ttl(63).bytes());
     assert_eq!(by_e1(&mut bed, &ports, &[(16, 0, true, 9)], &[with_options.bytes(), vec![0; 5]].concat()), expected);
-    // IPv6, when the next hop says so.
+    // An IPv6 packet, when the next hop is an IPv6 address.
     all(&mut bed, &["mpls local-label add 17 eos via 2001:db8:1::2 e1"]);
     let packet = Packet6::udp("2001:db8:aa::1", "2001:db8:bb::1", b"some data");
     let mut after = packet.bytes();
     after[7] -= 1;
     let expected = ethernet(mac6(1), ports[1].mac, 0x86dd, &after);
     all_become(&mut bed, &ports, &[(17, 5, true, 9)], &packet.bytes(), &expected);
-    // Through several tags and several ports the same: implicit null is no label.
+    // Implicit null is no label: the result is the same.
     all(&mut bed, &["mpls local-label replace 16 eos via 10.0.1.2 e1 out-labels 3"]);
     let expected = to_host(&ports, 0x0800, &udp().ttl(63).bytes());
     assert_eq!(by_e1(&mut bed, &ports, &[(16, 5, true, 9)], &udp().bytes()), expected);
@@ -159,7 +159,7 @@ fn a_label_above_others_is_taken_off() {
     let inner = udp().bytes();
     let expected = to_host(&ports, MPLS, &[&stack(&[(99, 1, true, 200)]), &inner[..]].concat());
     all_become(&mut bed, &ports, &[(16, 5, false, 9), (99, 1, true, 200)], &inner, &expected);
-    // RFC 3443 3.1: in the uniform model it leaves what it knows.
+    // RFC 3443 3.1: in the uniform model its TTL and traffic class are copied to the label below.
     all(&mut bed, &["mpls local-label replace 16 non-eos via 10.0.1.2 e1 uniform"]);
     let expected = to_host(&ports, MPLS, &[&stack(&[(99, 5, true, 8)]), &inner[..]].concat());
     all_become(&mut bed, &ports, &[(16, 5, false, 9), (99, 1, true, 200)], &inner, &expected);
@@ -203,7 +203,7 @@ fn routes_put_labels_on_packets() {
         let expected4 = to_host(&ports, MPLS, &[&stack(&expected), &packet.clone().ttl(63).bytes()[..]].concat());
         let mut packet6 = ip6_packet.bytes();
         let mut after = ip6_after.clone();
-        // The traffic class begins in the first byte.
+        // The traffic class starts in the first byte.
         (packet6[0], packet6[1], after[0], after[1]) = (0x6b, 0x90, 0x6b, 0x90);
         all(&mut bed, &[&format!("ip route replace 2001:db8:bb::/48 via 2001:db8:1::2 e1 {said}")]);
         let expected6 = ethernet(mac6(1), ports[1].mac, MPLS, &[&stack(&expected), &after[..]].concat());
@@ -238,7 +238,7 @@ fn a_next_hop_behind_labels_adds_its_own_below_theirs() {
             "ip route add table 7 48.0.0.0/24 via 192.0.2.9 next-hop-table 0 out-labels 100",
             "ip route add 48.0.1.0/24 via 192.0.2.9",
             "ip route add 48.0.0.0/24 via ip4-lookup-in-table 7",
-            // A label is changed for one behind the same path.
+            // A label is swapped for one below the same path's labels.
             "mpls local-label add 16 eos via 192.0.2.9 out-labels 200",
             "mpls local-label add 18 eos via 192.0.2.9",
         ],
@@ -257,7 +257,7 @@ fn a_next_hop_behind_labels_adds_its_own_below_theirs() {
     all_become(&mut bed, &ports, &[(16, 6, true, 9)], &inner, &expected);
     let expected = to_host(&ports, MPLS, &[&stack(&[(17, 0, true, 64)]), &udp().ttl(63).bytes()[..]].concat());
     all_become(&mut bed, &ports, &[(18, 6, true, 9)], &inner, &expected);
-    // All follow when the way to the next hop changes, or goes.
+    // All of them follow when the path to the next hop changes, or is removed.
     all(&mut bed, &["ip route replace 192.0.2.9/32 via 10.0.2.2 e2 out-labels 27 28"]);
     let [_, e1, e2] = sent(&mut bed, &ports, &[(16, 6, true, 9)], &inner);
     let labels = stack(&[(27, 0, false, 64), (28, 0, false, 64), (200, 6, true, 8)]);
@@ -273,7 +273,7 @@ fn a_next_hop_behind_labels_adds_its_own_below_theirs() {
 fn what_is_inside_is_looked_up_in_the_table_that_its_label_names() {
     let (mut bed, ports) = bed();
     all(&mut bed, &["ip table add 7", "ip6 table add 7"]);
-    // Customers' networks, the same addresses as elsewhere.
+    // Customer networks with the same addresses as elsewhere.
     let port = bed.port("c0", &[]);
     all(
         &mut bed,
@@ -324,8 +324,8 @@ fn what_is_inside_is_looked_up_in_the_table_that_its_label_names() {
         bed.run();
         assert_eq!(ports[1].sent(), vec![to_host(&ports, 0x0800, &packet.clone().ttl(63).bytes()); count]);
     }
-    // Answers are looked up in the same table: to a ping of the customer's own router, and to a packet that goes no
-    // further.
+    // Answers are looked up in the same table: to a ping of the customer's own router, and errors about dropped
+    // packets.
     all(&mut bed, &["ip route add table 7 192.0.2.0/24 via 10.0.1.2"]);
     ports[0].receive(labelled(
         &ports[0],
@@ -350,7 +350,7 @@ fn explicit_null_has_what_is_inside_looked_up() {
     all(&mut bed, &["ip route add 198.51.100.0/24 via 10.0.1.2", "ip route add 2001:db8:bb::/48 via 2001:db8:1::2"]);
     let expected = to_host(&ports, 0x0800, &udp().ttl(63).bytes());
     all_become(&mut bed, &ports, &[(0, 5, true, 9)], &udp().bytes(), &expected);
-    // RFC 4182: above others too.
+    // RFC 4182: also above other labels.
     assert_eq!(by_e1(&mut bed, &ports, &[(0, 5, false, 9), (0, 0, true, 1)], &udp().bytes()), expected);
     let packet = Packet6::udp("2001:db8:aa::1", "2001:db8:bb::1", b"some data");
     let mut after = packet.bytes();
@@ -397,22 +397,22 @@ fn entropy_labels_are_no_part_of_the_path() {
         ],
     );
     let inner = udp().bytes();
-    // The indicator's hops are those of the label above it, those of the label behind it none (RFC 6790 4.2).
+    // The indicator has the TTL of the label above it; the entropy label after it has TTL 0 (RFC 6790 4.2).
     let entropy = [(7, 5, false, 64), (777, 0, true, 0)];
     let behind = |entry: Entry| [vec![entry], entropy.to_vec()].concat();
-    // On its way nobody takes it off.
+    // Routers on the path keep it.
     let expected = to_host(&ports, MPLS, &[&stack(&behind((17, 5, false, 63))), &inner[..]].concat());
     all_become(&mut bed, &ports, &behind((16, 5, false, 64)), &inner, &expected);
-    // Where the path ends it is as if it were not there (RFC 6790 4.2).
+    // At the end of the path both labels are removed (RFC 6790 4.2).
     let expected = to_host(&ports, 0x0800, &udp().ttl(63).bytes());
     all_become(&mut bed, &ports, &behind((18, 5, false, 64)), &inner, &expected);
     let mut uniform = udp().ttl(39);
     uniform.tos = 0xa0;
     let looked_up = to_host(&ports, 0x0800, &uniform.bytes());
     all_become(&mut bed, &ports, &behind((19, 5, false, 40)), &inner, &looked_up);
-    // The router before took the label off that told what is inside: that is told by its first bits.
+    // The router before popped the label that identified the payload, so its first bits do.
     all_become(&mut bed, &ports, &entropy, &inner, &expected);
-    // Labels behind it are looked up.
+    // Labels below it are looked up.
     let middle = [(20, 0, false, 9), (7, 0, false, 9), (777, 0, false, 0), (18, 0, true, 3)];
     all_become(&mut bed, &ports, &middle, &inner, &expected);
 }
@@ -445,7 +445,7 @@ fn flows_spread_over_paths_by_entropy_or_by_what_is_inside() {
     assert!(is_even(by_entropy), "{by_entropy:?}");
     let one = shares(&mut bed, (0..200).map(|n| (entropy(100), flow(n as u8))).collect());
     assert!(one.contains(&200), "{one:?}");
-    // One path less: the other takes all.
+    // With one path less, the other path takes all packets.
     all(&mut bed, &["mpls local-label del 16 via 10.0.1.2 e1"]);
     assert_eq!(shares(&mut bed, (0..200).map(|n| (vec![(16, 0, true, 9)], flow(n))).collect()), [0, 200]);
 }
@@ -531,7 +531,7 @@ fn packets_wait_for_their_next_hop_and_go_where_labels_then_lead() {
             "mpls local-label add 18 eos via 10.0.1.9 e1",
             "mpls local-label add 20 non-eos via 10.0.1.9 e1",
             "mpls local-label add 19 eos via 2001:db8:1::9 e1 out-labels 17",
-            // Routes say something else of what is inside.
+            // Routes for the inner packet do not matter.
             "ip route add 198.51.100.0/24 via drop",
         ],
     );

@@ -1,4 +1,4 @@
-//! Labelled packets that go no further: each reason by its name, and what senders are told, to the byte.
+//! Labelled packets that are dropped: each reason by its name, and the errors to senders, to the byte.
 
 use crate::bed::{Arrival, Bed, Errors, Port, error, host_mac};
 use crate::mpls::*;
@@ -6,7 +6,7 @@ use crate::packet::*;
 use crate::packet6::Packet6;
 use drivers::TxOffloads;
 
-/// What is told of a stack in front of 128 bytes of a packet (RFC 4884, RFC 4950).
+/// The quote of 128 bytes of a packet, and the extension with its label stack (RFC 4884, RFC 4950).
 fn extended(entries: &[Entry], packet: &[u8]) -> Vec<u8> {
     let mut quote = packet[..packet.len().min(128)].to_vec();
     quote.resize(128, 0);
@@ -27,8 +27,7 @@ fn answer(bed: &mut Bed, ports: &[Port; 3], entries: &[Entry], packet: &[u8]) ->
     e1[0][14..].to_vec()
 }
 
-/// An ICMP error about a packet from there, as the router sends it from e0's address: identification and checksum are
-/// its own.
+/// Checks an ICMP error to `source` from e0's address, to the byte but for its identification.
 #[track_caller]
 fn assert_is_error(ip4: &[u8], source: &str, kind: u8, code: u8, rest: u32, data: &[u8]) {
     let mut expected = Packet::new("10.0.0.1", source, ICMP, &icmp(kind, code, rest, data));
@@ -44,7 +43,7 @@ fn who_is_told_that_hops_are_used_up_sees_the_labels() {
     let packet = Packet::udp("192.0.2.1", "198.51.100.1", &[7; 200]).ttl(9);
     for entries in [vec![(16, 5, true, 1)], vec![(16, 5, false, 1), (99, 2, false, 200), (100, 1, true, 3)]] {
         let told = answer(&mut bed, &ports, &entries, &packet.bytes());
-        // It goes on along the path: one label is changed, the others are as they were.
+        // The error follows the path of the label: the top label is swapped, the others are unchanged.
         let mut labels: Vec<Entry> =
             entries.iter().map(|(label, class, bottom, _)| (*label, *class, *bottom, 255)).collect();
         (labels[0].0, labels[0].3) = (17, 254);
@@ -52,11 +51,11 @@ fn who_is_told_that_hops_are_used_up_sees_the_labels() {
         assert_eq!(stack_out, stack(&labels));
         assert_is_error(ip4, "192.0.2.1", 11, 0, 32 << 16, &extended(&entries, &packet.bytes()));
     }
-    // A short packet is quoted whole, with zeros behind.
+    // A short packet is quoted whole, padded with zeros.
     let short = Packet::udp("192.0.2.1", "198.51.100.1", &[]);
     let told = answer(&mut bed, &ports, &[(16, 0, true, 0)], &short.bytes());
     assert_is_error(&told[4..], "192.0.2.1", 11, 0, 32 << 16, &extended(&[(16, 0, true, 0)], &short.bytes()));
-    // IPv6 counts its quote in words of eight.
+    // IPv6 gives the length of its quote in words of eight bytes.
     let packet = Packet6::udp("2001:db8:aa::1", "2001:db8:bb::1", &[7; 200]);
     let told = answer(&mut bed, &ports, &[(16, 5, true, 1)], &packet.bytes());
     let data = extended(&[(16, 5, true, 1)], &packet.bytes());
@@ -93,20 +92,20 @@ fn what_is_too_long_with_its_labels_is_answered_with_what_fits() {
         assert_eq!(labels[labels.len() - 4..][2] & 1, 1);
         let data = extended(&entries, &of_length(fits + 1).bytes());
         assert_is_error(ip4, "192.0.2.1", 3, 4, 32 << 16 | fits as u32, &data);
-        // What may be cut is not cut on the way (RFC 3032 3.4).
+        // A packet that may be fragmented is not fragmented below labels (RFC 3032 3.4).
         let errors = bed.errors_of(|bed| drop(sent(bed, &ports, &entries, &of_length(fits + 1).fragment(0).bytes())));
         let mut expected = error("mpls-icmp-error", "mpls packet too long for its way out", 1);
         expected.extend(error("mpls-output", "mpls packets too big", 1));
         assert_eq!(errors, expected);
-        // IPv6: packet too big, with as much of it as the way takes.
+        // IPv6: packet too big, with as much of the packet as the path's MTU allows.
         let packet = Packet6::udp("2001:db8:aa::1", "2001:db8:bb::1", &vec![1; fits + 1 - 48]);
         let told = answer(&mut bed, &ports, &entries, &packet.bytes());
         let message = &told[labels.len() + 40..];
         assert_eq!((message[0], &message[4..8], message.len()), (2, &(fits as u32).to_be_bytes()[..], fits - 40));
     }
-    // Without its label a packet is an IP packet, and the MTU is that of IP.
+    // Without labels it is an IP packet, and the MTU of IP applies.
     assert_eq!(answer(&mut bed, &ports, &[(21, 0, true, 9)], &of_length(1500).bytes()).len(), 1500);
-    // Where it gets its labels it is cut, or its sender told.
+    // Where labels are pushed, the packet is fragmented, or its sender gets an error.
     for (length, expected) in [(992, vec![1000]), (993, vec![24 + 8 + 976 - 8, 28 + 13])] {
         let packet = Packet::udp("10.0.0.2", "48.0.0.1", &vec![1; length - 28]);
         ports[0].receive_packet(&packet);
@@ -125,7 +124,7 @@ fn what_is_too_long_with_its_labels_is_answered_with_what_fits() {
 fn errors_about_what_a_label_sent_to_a_next_hop_go_on_along_its_path() {
     let (mut bed, ports) = bed();
     all(&mut bed, &["mpls local-label add 16 eos via 10.0.1.2 e1", "set interface mtu ip4 1000 e1"]);
-    // The routes of this router know nothing of the sender.
+    // This router has no route to the sender.
     let packet = Packet::udp("192.0.2.1", "198.51.100.1", b"data").ttl(1);
     let told = answer(&mut bed, &ports, &[(16, 0, true, 9)], &packet.bytes());
     let mut expected = Packet::new("10.0.0.1", "192.0.2.1", ICMP, &icmp(11, 0, 0, &packet.bytes()));
@@ -134,7 +133,7 @@ fn errors_about_what_a_label_sent_to_a_next_hop_go_on_along_its_path() {
     let packet = Packet::udp("192.0.2.1", "198.51.100.1", &[0; 1000]);
     let told = answer(&mut bed, &ports, &[(16, 0, true, 9)], &packet.clone().fragment(DONT_FRAGMENT).bytes());
     assert_eq!((told[20], told[21], &told[26..28]), (3, 4, &1000u16.to_be_bytes()[..]));
-    // What may be cut is: this is where the path ends.
+    // A packet that may be fragmented is: the path ends here.
     let [_, e1, _] = sent(&mut bed, &ports, &[(16, 0, true, 9)], &packet.bytes());
     assert_eq!(e1.len(), 2);
     all(&mut bed, &["mpls local-label add 17 eos via 2001:db8:1::2 e1"]);
@@ -162,7 +161,7 @@ const UNSOUND6: &str = "ip6 header behind the label is unsound";
 const NO_HOST4: &str = "ip4 address behind the label is no host's";
 const NO_HOST6: &str = "ip6 address behind the label is no host's";
 
-/// What is seen in this file, in `mpls.rs`, or not at all.
+/// Names that are tested in this file or in `mpls.rs`, or cannot be reached.
 pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     [
         ("mpls-input", "mpls not enabled"),
@@ -194,7 +193,7 @@ pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
         (UNIFORM4, NO_HOST4),
         (UNIFORM6, UNSOUND6),
         (UNIFORM6, NO_HOST6),
-        // Not reached: buckets are single paths, and an object is there as long as packets may meet it.
+        // Not reached: buckets are single paths, and an object exists as long as packets may use it.
         ("mpls-load-balance", "mpls label leads nowhere"),
         ("mpls-load-balance", "mpls router alert label"),
         ("mpls-load-balance", "mpls label stack cut short"),
@@ -276,7 +275,7 @@ fn each_fault_has_its_name() {
         (PIPE4, UNSOUND4, vec![(16, 0, true, 9)], good.clone().fragment(0x1fff).bytes()),
         (PIPE4, NO_HOST4, vec![(16, 0, true, 9)], from("127.0.0.1")),
         (PIPE4, NO_HOST4, vec![(16, 0, true, 9)], Packet::udp("192.0.2.1", "224.0.0.5", b"x").bytes()),
-        // Of a table to which no interface belongs the same is said here, else by `ip4-input`.
+        // In a table without interfaces, this node makes the check; in other tables, `ip4-input` does.
         (PIPE4, UNSOUND4, vec![(22, 0, true, 9)], spoilt(10, 0)),
         (PIPE4, NO_HOST4, vec![(22, 0, true, 9)], from("0.0.0.1")),
         ("ip4-input", "bad ip4 checksum", vec![(0, 0, true, 9)], spoilt(10, 0)),
@@ -298,7 +297,7 @@ fn each_fault_has_its_name() {
         let is_it = found.iter().any(|((at, why), count)| (at.as_str(), why.as_str(), *count) == (node, reason, 1));
         assert!(is_it && found.len() == 1, "{node}: {reason}: {entries:?}: {found:?}");
     }
-    // At the border.
+    // Faults of the frame.
     let mut frame = labelled(&ports[0], &[(16, 0, true, 9)], &good.bytes());
     frame[..6].fill(0xff);
     let of_frame = |bed: &mut Bed, frame: Vec<u8>| bed.errors_of(|_| ports[0].receive(frame));
@@ -359,7 +358,7 @@ fn what_a_sender_left_to_its_device_is_finished_before_labels_hide_it() {
     let mut begun = whole.clone();
     let pseudo = !checksum(&whole.pseudo_header());
     begun.payload[6..8].copy_from_slice(&pseudo.to_be_bytes());
-    // A checksum that is only begun: behind a label no device would find its place.
+    // An unfinished checksum: a device would not find its place behind a label.
     let mut arrival = Arrival::from(begun.frame(ports[0].mac, host_mac(ip("10.0.0.2"))));
     arrival.flags = graph::flag::PARTIAL_CHECKSUM;
     (arrival.offload.checksum_start, arrival.offload.checksum_offset) = (20, 6);
@@ -368,7 +367,7 @@ fn what_a_sender_left_to_its_device_is_finished_before_labels_hide_it() {
     let sent = ports[1].sent_whole();
     let expected = [&stack(&[(17, 0, true, 64)])[..], &whole.clone().ttl(63).bytes()].concat();
     assert_eq!((sent.len(), sent[0].flags, &sent[0].frame[14..]), (1, 0, &expected[..]));
-    // One that came so behind its label, as a kernel may pass it on.
+    // A packet that arrived with a label and an unfinished checksum, as a kernel may pass it on.
     for (label, expected) in
         [(16, [&stack(&[(17, 0, true, 8)])[..], &whole.bytes()].concat()), (18, whole.clone().ttl(63).bytes())]
     {
@@ -384,7 +383,7 @@ fn what_a_sender_left_to_its_device_is_finished_before_labels_hide_it() {
     arrival.flags = graph::flag::SEGMENTED;
     let errors = bed.errors_of(|_| ports[0].receive(arrival));
     assert_eq!(errors, error("mpls-input", "offload request makes no sense", 1));
-    // A long segment is cut here, each part with its label.
+    // A long segment is segmented here, each part with its label.
     let long = Packet::tcp("10.0.0.2", "48.0.0.1", 1000, &[7; 3000]);
     let mut arrival = Arrival::from(long.frame(ports[0].mac, host_mac(ip("10.0.0.2"))));
     arrival.flags = graph::flag::SEGMENTED;
@@ -438,12 +437,12 @@ fn packets_in_several_buffers_are_packets() {
             assert_eq!((got.len(), &got[0][14..]), (1, &after[..]), "{label} {first}");
         }
     }
-    // A header that is not whole in the first buffer is not looked for further.
+    // A header that is not whole in the first buffer is not read from the next one.
     let errors = bed.errors_of(|_| ports[0].receive(arrival(16, 9, 30)));
     assert_eq!(errors, error("ip4-mpls-label-disposition-pipe", "ip4 header behind the label is unsound", 1));
     let errors = bed.errors_of(|_| ports[0].receive(arrival(16, 9, 16)));
     assert_eq!(errors, error("mpls-input", "mpls label stack cut short", 1));
-    // What senders are told is quoted of the first buffer.
+    // Errors quote the first buffer only.
     ports[0].receive(arrival(18, 1, 60));
     bed.run();
     assert_eq!(ports[1].sent().len(), 1);

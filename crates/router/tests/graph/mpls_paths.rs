@@ -1,4 +1,4 @@
-//! Labelled paths: tunnels, next hops of either family, interfaces and tables that come and go.
+//! MPLS paths: tunnels, next hops of either family, and interfaces and tables that are added and removed.
 
 use crate::bed::*;
 use crate::mpls::*;
@@ -69,7 +69,7 @@ fn a_tunnel_is_an_interface_behind_which_is_a_path() {
             assert_eq!([now[0] - before[0], now[1] - before[1]], [count as u64, (count * after.len()) as u64]);
         }
     }
-    // Another path beside it, then in its place.
+    // Another path beside the first, then instead of it.
     all(&mut bed, &["mpls tunnel add mpls-tunnel0 via 10.0.2.2 e2 out-labels 27"]);
     (0..200).for_each(|n| drop(ports[0].receive_packet(&packet(&format!("48.0.0.{n}")))));
     bed.run();
@@ -90,7 +90,7 @@ fn a_tunnel_is_an_interface_behind_which_is_a_path() {
         shown.starts_with("[@0] mpls-tunnel0: sw_if_index:") && shown.contains("10.0.2.2 e2 out-labels 27"),
         "{shown}"
     );
-    // Set down, or over an interface that is, it is no way.
+    // A tunnel that is down, or whose interface is down, is not usable.
     for (off, on) in [
         ("set interface state mpls-tunnel0 down", "set interface state mpls-tunnel0 up"),
         ("set interface state e2 down", "set interface state e2 up"),
@@ -106,7 +106,7 @@ fn a_tunnel_is_an_interface_behind_which_is_a_path() {
         bed.run();
         assert_eq!(ports[2].sent().len(), 1, "{on}");
     }
-    // It hangs on a route as anything does, but not on itself.
+    // A tunnel depends on a route like any path, but not on itself.
     all(
         &mut bed,
         &[
@@ -132,7 +132,7 @@ fn a_tunnel_is_an_interface_behind_which_is_a_path() {
         let error = bed.command(line).unwrap_err();
         assert!(error.contains(why), "{line}: {error}");
     }
-    // Paths go with their interface, and all that leads onto a tunnel with it.
+    // Paths are removed with their interface. What leads into a tunnel is removed with the tunnel.
     all(&mut bed, &["mpls tunnel replace mpls-tunnel0 via 10.0.2.2 e2 out-labels 27"]);
     bed.router.delete_interface(ports[2].index).unwrap();
     assert!(!bed.command("show mpls tunnel").unwrap().contains("e2"));
@@ -149,7 +149,7 @@ fn labels_carry_either_family_to_next_hops_of_either() {
     all(
         &mut bed,
         &[
-            // RFC 4798: the label at the bottom tells what is inside.
+            // RFC 4798: the bottom label identifies the payload.
             "ip route add 2001:db8:48::/48 via 10.0.1.9 e1 out-labels 17 2",
             "ip route add 48.0.0.0/24 via 2001:db8:1::9 e1 out-labels 18",
         ],
@@ -158,7 +158,7 @@ fn labels_carry_either_family_to_next_hops_of_either() {
     ports[0].receive(packet6.frame(ports[0].mac, mac6(0)));
     ports[0].receive_packet(&Packet::udp("10.0.0.2", "48.0.0.1", b"x"));
     bed.run();
-    // Both wait, each for a neighbour of the other family.
+    // Both packets are pending, each for a neighbour of the other family.
     assert_eq!((bed.held(), ports[1].sent().len()), (2, 2));
     bed.know(&ports[1], "10.0.1.9");
     let key = NeighbourKey::new(ports[1].index, ip6("2001:db8:1::9"));
@@ -184,7 +184,7 @@ fn labels_carry_either_family_to_next_hops_of_either() {
     ];
     expected.sort();
     assert_eq!(got, expected);
-    // Who does not answer is told of in the packet's own family.
+    // When the neighbour does not answer, the error has the packet's own family.
     all(
         &mut bed,
         &[
@@ -217,7 +217,7 @@ fn labels_follow_interfaces_and_tables() {
     bed.run();
     ports.iter().for_each(|port| drop(port.sent()));
     by_e1(&mut bed, &ports, &[(16, 0, true, 9)], &inner);
-    // What names an interface goes with it.
+    // Paths that name an interface are removed with it.
     bed.router.delete_interface(ports[1].index).unwrap();
     bed.run();
     let paths = bed.command("show mpls fib 16").unwrap();

@@ -1,4 +1,4 @@
-//! Neighbor Discovery (RFC 4861): neighbours are asked for, answered and kept within bounds.
+//! Neighbor Discovery (RFC 4861): solicitations, advertisements, and limits on neighbours.
 
 use crate::bed::{Bed, error};
 use crate::bed6::*;
@@ -21,7 +21,7 @@ fn a_neighbour_is_asked_for_answered_and_what_waited_goes_on_in_order() {
     let group_mac = MacAddress([0x33, 0x33, 0xff, 0, 0, 0x77]);
     assert_eq!(*asked, expected.frame(group_mac, ports[0].mac));
     assert_eq!(bed.held(), 3);
-    // An answer that does not tell the address is none.
+    // An advertisement without the Ethernet address is no answer.
     let moved = bed.errors_of(|_| discover(&ports, STRANGER, &advertisement(OURS, UNKNOWN, SOLICITED, &[])));
     assert_eq!(moved, error("icmp6-neighbor-discovery", "neighbor advertisement without a link address", 1));
     let answer = advertisement(OURS, UNKNOWN, SOLICITED | OVERRIDE, &link_option(2, STRANGER));
@@ -29,7 +29,7 @@ fn a_neighbour_is_asked_for_answered_and_what_waited_goes_on_in_order() {
     assert_eq!(moved, error("icmp6-neighbor-discovery", "neighbor advertisements received", 1));
     let forwarded: Vec<Vec<u8>> = hold.iter().map(|packet| packet.clone().hops(63).bytes()).collect();
     assert_eq!(packets(&ports[0]), forwarded);
-    // An interface speaks to link-local neighbours from its link-local address.
+    // The neighbour is known now, so the next packet goes out at once.
     expected = Packet6::udp("2001:db8:1::2", UNKNOWN, b"");
     ports[1].receive(expected.frame(ports[1].mac, mac_of(1)));
     bed.run();
@@ -65,7 +65,7 @@ fn who_does_not_answer_is_told_of_and_left_alone() {
     assert_eq!(ports[0].sent().len(), 3, "asked three times");
     let [told] = &packets(&ports[1])[..] else { panic!("not told") };
     assert_eq!((told[40], told[41]), (1, 3), "address unreachable");
-    // Not asked again for a while; so many a second are told.
+    // No new solicitation for a while; a limited number of errors a second.
     for _ in 0..150 {
         ports[1].receive(packet.frame(ports[1].mac, mac_of(1)));
     }
@@ -73,7 +73,7 @@ fn who_does_not_answer_is_told_of_and_left_alone() {
     assert_eq!(ports[0].sent().len(), 0);
     assert_eq!(moved[&("ip6-discover-neighbor".into(), "neighbour did not answer lately".into())], 50);
     let told = |reason: &str| moved.get(&("ip6-icmp-error".into(), reason.into())).copied().unwrap_or(0);
-    // One was told before.
+    // One error was sent before.
     assert_eq!(told("ICMPv6 address unreachable sent") + told("ICMPv6 errors limited by rate"), 100);
 }
 
@@ -81,7 +81,7 @@ fn who_does_not_answer_is_told_of_and_left_alone() {
 fn floods_for_absent_neighbours_are_bounded() {
     let (mut bed, ports) = bed();
     bed.command("set ip6 nd rate requests 100").unwrap();
-    // One neighbour, then one source.
+    // First many packets for one neighbour, then for many neighbours from one source.
     let packet = Packet6::udp("2001:db8:1::2", UNKNOWN, b"");
     let moved = bed.errors_of(|_| {
         for _ in 0..HELD_PER_NEIGHBOUR + 5 {
@@ -100,7 +100,7 @@ fn floods_for_absent_neighbours_are_bounded() {
     assert!(bounded > 2700, "{moved:?}");
     assert!(count("neighbor solicitations throttled") > 0);
     assert!(bed.router.neighbours.len() < 300 && bed.held() < 300);
-    // Others' new neighbours are found all the same.
+    // New neighbours on another interface are still resolved.
     drop(ports[2].sent());
     let packet = Packet6::udp("2001:db8:1::9", "2001:db8:2::77", b"");
     ports[1].receive(packet.frame(ports[1].mac, mac_of(1)));
@@ -112,17 +112,17 @@ fn floods_for_absent_neighbours_are_bounded() {
 fn every_network_has_an_anycast_address_of_its_routers() {
     let (mut bed, ports) = bed();
     let anycast = "2001:db8::";
-    // Another router of the network may answer, too: nobody overrides another (RFC 4861 7.2.7).
+    // Other routers of the network may answer, too, so the override flag is not set (RFC 4861 7.2.7).
     let ask = |bed: &mut Bed| {
         discover(&ports, STRANGER, &solicitation("2001:db8::9", anycast, &link_option(1, STRANGER)));
         bed.run();
-        // Reports of groups go out beside it.
+        // Group reports may be sent as well.
         ports[0].sent().into_iter().filter(|frame| frame[14 + 40] == 136).collect::<Vec<_>>()
     };
     let data = [&ip6(anycast).octets()[..], &link_option(2, ports[0].mac)].concat();
     let answer = Packet6::discovery(OURS, "2001:db8::9", 136, 0x8000_0000 | SOLICITED, &data);
     assert_eq!(ask(&mut bed), [answer.frame(STRANGER, ports[0].mac)]);
-    // Answers and errors come from an address of the router's own (RFC 4443 2.2), of that network or another one.
+    // Answers and errors come from a unicast address of the router (RFC 4443 2.2), of that network or another one.
     for (to, from) in [(anycast, OURS), ("2001:db8:1::", "2001:db8::1")] {
         ports[0].receive(Packet6::echo_request("2001:db8::9", to, b"data").frame(ports[0].mac, STRANGER));
         ports[0].receive(Packet6::udp("2001:db8::9", to, b"nobody listens").frame(ports[0].mac, STRANGER));
@@ -134,7 +134,8 @@ fn every_network_has_an_anycast_address_of_its_routers() {
             assert!([129, 1].contains(&packet[40]));
         }
     }
-    // It goes with the last address of its network, and is the router's own where an address says so.
+    // An address that equals the anycast address makes it the router's own. When that address is removed, it is anycast
+    // again; after the last address of the network, it is nothing to this router.
     bed.command("set interface ip address e0 2001:db8::/64").unwrap();
     bed.advance(Duration::from_secs(3));
     ports[0].sent();
@@ -143,7 +144,7 @@ fn every_network_has_an_anycast_address_of_its_routers() {
     bed.command("set interface ip address del e0 2001:db8::/64").unwrap();
     ports[0].sent();
     assert_eq!(ask(&mut bed), [answer.frame(STRANGER, ports[0].mac)]);
-    // A link-local host is answered from the link-local address, one that probes from any.
+    // A link-local sender is answered from the link-local address, a probe from any address.
     for (source, to, flags) in [("fe80::9", "fe80::9", SOLICITED), ("::", "ff02::1", 0)] {
         let option = if source == "::" { Vec::new() } else { link_option(1, STRANGER).to_vec() };
         discover(&ports, STRANGER, &solicitation(source, anycast, &option));
@@ -160,7 +161,7 @@ fn every_network_has_an_anycast_address_of_its_routers() {
     ports[0].sent();
     assert_eq!(ask(&mut bed), Vec::<Vec<u8>>::new());
     assert!(!groups(&mut bed).contains("ff02::1:ff00:0\n"));
-    // A link of two routers has none (RFC 6164 5.1).
+    // A link of two routers has no anycast address (RFC 6164 5.1).
     bed.command("set interface ip address e0 2001:db8:9::1/127").unwrap();
     bed.advance(Duration::from_secs(3));
     ports[0].sent();
@@ -181,12 +182,12 @@ fn solicitations_are_answered_and_askers_learned() {
     assert_eq!(ports[0].sent(), [answer.frame(STRANGER, ports[0].mac)]);
     let key = NeighbourKey::new(ports[0].index, ip6("2001:db8::9"));
     assert_eq!(bed.router.neighbours.mac_of(&key), Some(STRANGER));
-    // Who looks whether an address is free is answered for all to hear (RFC 4861 7.2.4).
+    // An address probe is answered to all nodes (RFC 4861 7.2.4).
     discover(&ports, STRANGER, &solicitation("::", OURS, &[]));
     bed.run();
     let answer = Packet6::discovery(OURS, "ff02::1", 136, 0x8000_0000 | OVERRIDE, &data);
     assert_eq!(ports[0].sent(), [answer.frame(MacAddress([0x33, 0x33, 0, 0, 0, 1]), ports[0].mac)]);
-    // One who moves is followed.
+    // A neighbour that changes its Ethernet address is followed.
     let moved_to = MacAddress([2, 0xcc, 0, 0, 0, 9]);
     let moves = advertisement("ff02::1", "2001:db8::9", OVERRIDE, &link_option(2, moved_to));
     discover(&ports, moved_to, &moves);
@@ -198,7 +199,7 @@ fn solicitations_are_answered_and_askers_learned() {
 fn an_address_of_ours_that_another_claims_is_defended() {
     let (mut bed, ports) = bed();
     let claims = advertisement("ff02::1", OURS, OVERRIDE, &link_option(2, STRANGER));
-    // It is from our own address, too.
+    // `advertisement` sends from the target, which is our own address here, so another source is set.
     let mut claims = claims;
     claims.source = ip6("fe80::9");
     claims = claims.sealed_at(2);
@@ -227,7 +228,7 @@ fn rates_bound_answers_learning_and_errors() {
     assert_eq!(moved[&discovery("neighbor advertisements sent")], 3);
     assert_eq!(moved[&discovery("neighbor advertisements limited by rate")], 5);
     assert_eq!(moved[&discovery("asker answered, not learned")], 1);
-    // One that is known and moves is news, too.
+    // A new Ethernet address of a known neighbour counts against the learning rate, too.
     let moves = advertisement("ff02::1", "2001:db8::a0", OVERRIDE, &link_option(2, STRANGER));
     let moved = bed.errors_of(|_| discover(&ports, STRANGER, &moves));
     assert_eq!(moved, error("icmp6-neighbor-discovery", "neighbor learning limited by rate", 1));
@@ -255,7 +256,7 @@ fn control_that_does_not_listen_costs_packets_not_memory() {
     assert_eq!(bed.held(), 0);
 }
 
-/// Neighbours of IPv6 have limits of their own.
+/// IPv6 neighbours have their own limits.
 #[test]
 fn there_are_no_more_neighbours_than_the_limits_say() {
     let (mut bed, ports) = bed();

@@ -1,4 +1,4 @@
-//! What becomes of a packet, said by the settings alone: without tables, leaves and objects.
+//! The fate of a packet, computed from the settings alone: without tables, leaves and objects.
 
 use crate::bed::Port;
 use graph::InterfaceIndex;
@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use wire::{MacAddress, Prefix};
 
-/// In so many tables a packet is looked up.
+/// In so many tables a packet is looked up at most.
 const MAX_TABLES: usize = 4;
 
 /// A next hop in a table.
 type Hop = (IpAddr, TableIndex);
 
-/// What becomes of a packet.
+/// The fate of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fate {
     Sent(InterfaceIndex, MacAddress),
@@ -22,7 +22,7 @@ pub enum Fate {
     Dropped,
     Punted,
     Local,
-    /// The sender is told, or would be if it could be.
+    /// The sender gets an error, or would get one if it could be reached.
     Refused,
 }
 
@@ -39,25 +39,25 @@ impl Fate {
     }
 }
 
-/// The settings, without any consequence of them.
+/// The settings, without anything derived from them.
 #[derive(Default)]
 pub struct Settings {
     pub ports: BTreeMap<InterfaceIndex, (Port, bool, Vec<Prefix>)>,
-    /// Of ports that are not in the default one.
+    /// The tables of ports that are not in the default table.
     pub table_of: BTreeMap<InterfaceIndex, TableIndex>,
     pub routes: BTreeMap<(TableIndex, Prefix), Vec<Path>>,
     pub neighbours: BTreeMap<NeighbourKey, MacAddress>,
 }
 
-/// Any address at all.
+/// Stands for any address.
 const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
-/// Whether the first and last address of an attached network are nobody's, which IPv6 does not know.
+/// Whether the first and last address of an attached network belong to no host; not so in IPv6.
 fn has_broadcast(prefix: &Prefix) -> bool {
     matches!(prefix, Prefix::V4(prefix) if prefix.length() < 31)
 }
 
-/// Whether the first address of an attached network is that of all its routers.
+/// Whether the first address of an attached network is its subnet-router anycast address.
 fn has_anycast(prefix: &Prefix) -> bool {
     matches!(prefix, Prefix::V6(prefix) if prefix.length() < 127)
 }
@@ -80,7 +80,7 @@ impl Settings {
         self.ports_of(table).find(on).map(|(port, ..)| port.index)
     }
 
-    /// The interface onto which the longest route leads that holds an address.
+    /// The interface of the longest attached route that contains an address.
     fn attached_by_route(&self, (address, table): Hop, wanted: Option<InterfaceIndex>) -> Option<InterfaceIndex> {
         let holds = |(of, prefix): &(TableIndex, Prefix)| *of == table && prefix.contains(address);
         let mut around: Vec<_> = self.routes.iter().filter(|(route, _)| holds(route)).collect();
@@ -103,13 +103,13 @@ impl Settings {
         self.ports[&interface].2.iter().any(|prefix| prefix.contains(address))
     }
 
-    /// Whether an address is an interface's own, or that of all routers on one of its networks.
+    /// Whether an address is an interface's own, or the anycast address of one of its networks.
     fn owns(&self, index: InterfaceIndex, address: IpAddr) -> bool {
         let is_anycast = |p: &Prefix| has_anycast(p) && p.first() == address;
         self.ports[&index].2.iter().any(|prefix| prefix.address() == address || is_anycast(prefix))
     }
 
-    /// The ways of a prefix by source, the best first.
+    /// The paths of each prefix by source, the best source first.
     fn table(&self, index: TableIndex) -> BTreeMap<Prefix, BTreeMap<Source, Vec<PathAction>>> {
         let mut table: BTreeMap<Prefix, BTreeMap<Source, Vec<PathAction>>> = BTreeMap::new();
         let mut add = |prefix, source, way| {
@@ -144,7 +144,7 @@ impl Settings {
         table
     }
 
-    /// The next hop of a way of a route in a table that is open by which interface.
+    /// The next hop of a path that names no interface, and its table.
     fn open_hop(way: &PathAction, table: TableIndex) -> Option<Hop> {
         match *way {
             PathAction::Via { next_hop, interface: None } => Some((next_hop, table)),
@@ -153,17 +153,17 @@ impl Settings {
         }
     }
 
-    /// Whether a next hop is a neighbour, so that no route needs to lead there.
+    /// Whether a next hop is a neighbour, so that no route is needed to reach it.
     fn is_direct(&self, way: &PathAction, table: TableIndex) -> bool {
         self.follow(way, table, NOBODY).is_some()
     }
 
-    /// Whether next hops may hang on a way.
+    /// Whether next hops may be reached through a path.
     fn may_carry(&self, way: &PathAction, table: TableIndex) -> bool {
         self.is_direct(way, table) || Self::open_hop(way, table).is_some()
     }
 
-    /// The ways of the route that a next hop hangs on.
+    /// The paths of the route that a next hop is reached through.
     fn ways_to_hop(&self, hop: Hop) -> Option<(Prefix, Vec<PathAction>)> {
         if self.is_nobody(hop) {
             return None;
@@ -178,7 +178,7 @@ impl Settings {
         })
     }
 
-    /// Whether ways of a route in a table need a next hop to be reached, by whatever routes.
+    /// Whether paths of a route in a table depend on a next hop, directly or through other routes.
     fn need(&self, ways: &[PathAction], table: TableIndex, hop: Hop, seen: &mut BTreeSet<Hop>) -> bool {
         ways.iter().any(|way| {
             Self::open_hop(way, table).is_some_and(|next| {
@@ -190,7 +190,7 @@ impl Settings {
         })
     }
 
-    /// All that may become of packets that take a way, next hops that are reached through routes included.
+    /// All fates of packets that take a path, including next hops that are reached through routes.
     fn follow_all(&self, way: &PathAction, table: TableIndex, destination: IpAddr, tables: usize) -> BTreeSet<Fate> {
         if let PathAction::Lookup(other) = way {
             return match tables {
@@ -215,16 +215,16 @@ impl Settings {
             | PathAction::Lookup(_) => false,
             _ => true,
         };
-        // A host's own route leads to that host.
+        // An attached path leads on only in a host route, and then to that host.
         let ways = ways.iter().filter(leads_on);
         ways.flat_map(|way| self.follow_all(way, hop.1, prefix.address(), tables)).collect()
     }
 
-    /// Where a way leads a packet for `destination`, when it works and its next hop is a neighbour.
+    /// The fate of a packet for `destination` on a path, when the path works and its next hop is a neighbour.
     fn follow(&self, way: &PathAction, table: TableIndex, destination: IpAddr) -> Option<Fate> {
         let to = |interface: InterfaceIndex, address: IpAddr| {
             let known = self.neighbours.get(&NeighbourKey::new(interface, address));
-            // Who has no address has none to ask from.
+            // Without an address the router cannot send a request.
             let can_ask = !self.ports[&interface].2.is_empty();
             let is_routed = self.attached_by_route((address, self.table_of(interface)), Some(interface)).is_some();
             let is_attached = self.is_on_network(address, interface) || can_ask && is_routed;
@@ -235,7 +235,7 @@ impl Settings {
             }
         };
         match *way {
-            // Of labels there are none here.
+            // There are no labels here.
             PathAction::Drop | PathAction::Broadcast(_) | PathAction::LookupIn(..) | PathAction::LookupLabel(_) => {
                 Some(Fate::Dropped)
             }
@@ -243,18 +243,18 @@ impl Settings {
             PathAction::Unreachable | PathAction::Prohibit => Some(Fate::Refused),
             PathAction::Local(index) => self.is_up(index).then_some(Fate::Local),
             PathAction::LocalAnywhere => Some(Fate::Local),
-            // A route out of another table reaches the router itself, too, in the network that it leads to.
+            // An attached route in another table also reaches the router's own addresses on the interface.
             PathAction::Attached(index) => self.is_up(index).then(|| match to(index, destination) {
                 Fate::Held(_) if self.owns(index, destination) => Fate::Local,
                 fate => fate,
             }),
-            // Always somewhere, if only to be told that there is no route; where, `follow_all` says.
+            // Always leads on, if only to a missing route. `follow_all` says where.
             PathAction::Lookup(_) => Some(Fate::Dropped),
             PathAction::Via { next_hop, .. } | PathAction::ViaIn { next_hop, .. } => {
                 let (interface, next_hop) = (way.interface(), next_hop);
                 let table = interface.map_or(way.table().unwrap_or(table), |index| self.table_of(index));
                 let hop = (next_hop, table);
-                // It is one of our own, or for all of a network.
+                // The next hop is an address of ours, or a network's broadcast address.
                 if self.is_nobody(hop) {
                     return None;
                 }
@@ -271,7 +271,7 @@ impl Settings {
         }
     }
 
-    /// What may become of a packet: several things when several paths work.
+    /// The possible fates of a packet: several when several paths work.
     pub fn fates(&self, index: TableIndex, destination: IpAddr, tables: usize) -> BTreeSet<Fate> {
         let table = self.table(index);
         let mut matching: Vec<_> = table.iter().filter(|(prefix, _)| prefix.contains(destination)).collect();

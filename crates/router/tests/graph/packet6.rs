@@ -1,4 +1,4 @@
-//! IPv6 packets as tests write them, byte by byte and without the code under test.
+//! IPv6 packets for tests, built byte by byte without the code under test.
 
 use crate::packet::{checksum, ethernet};
 use std::net::Ipv6Addr;
@@ -23,9 +23,9 @@ pub struct Packet6 {
     pub destination: Ipv6Addr,
     pub label: u32,
     pub hops: u8,
-    /// Of the payload.
+    /// The protocol of the payload.
     pub next: u8,
-    /// Each with its number; they name each other and the payload.
+    /// Each with its number. Their next-header fields are set by `bytes`.
     pub extensions: Vec<(u8, Vec<u8>)>,
     pub payload: Vec<u8>,
 }
@@ -36,21 +36,21 @@ impl Packet6 {
         Packet6 { source, destination, label: 0, hops: 64, next, extensions: Vec::new(), payload: payload.to_vec() }
     }
 
-    /// A datagram with ports 1000 and 2000 and a right checksum.
+    /// A datagram with ports 1000 and 2000 and a valid checksum.
     pub fn udp(source: &str, destination: &str, data: &[u8]) -> Packet6 {
         let length = 8 + data.len() as u16;
         let payload = [&[0x03, 0xe8, 0x07, 0xd0][..], &length.to_be_bytes(), &[0, 0], data].concat();
         Packet6::new(source, destination, 17, &payload).sealed_at(6)
     }
 
-    /// A segment with ports 1000 and 2000, ACK set, acknowledging 9, and a right checksum.
+    /// A segment with ports 1000 and 2000, ACK set, acknowledging 9, and a valid checksum.
     pub fn tcp(source: &str, destination: &str, sequence: u32, data: &[u8]) -> Packet6 {
         let numbers = [sequence.to_be_bytes(), 9u32.to_be_bytes()].concat();
         let payload = [&[0x03, 0xe8, 0x07, 0xd0][..], &numbers, &[0x50, 0x10, 0x20, 0, 0, 0, 0, 0], data].concat();
         Packet6::new(source, destination, TCP, &payload).sealed_at(16)
     }
 
-    /// An ICMPv6 message with a right checksum.
+    /// An ICMPv6 message with a valid checksum.
     pub fn icmp(source: &str, destination: &str, (kind, code): (u8, u8), rest: u32, data: &[u8]) -> Packet6 {
         let message = [&[kind, code, 0, 0][..], &rest.to_be_bytes(), data].concat();
         Packet6::new(source, destination, ICMP6, &message).sealed_at(2)
@@ -60,18 +60,18 @@ impl Packet6 {
         Packet6::icmp(source, destination, (128, 0), 0x0042_0007, data)
     }
 
-    /// A message of Neighbor Discovery: what follows the reserved word.
+    /// A Neighbor Discovery message. `data` follows the reserved word.
     pub fn discovery(source: &str, destination: &str, kind: u8, flags: u32, data: &[u8]) -> Packet6 {
         Packet6 { hops: 255, ..Packet6::icmp(source, destination, (kind, 0), flags, data) }
     }
 
-    /// What checksums of the payload begin with (RFC 8200 section 8.1).
+    /// The pseudo header of the payload's checksum (RFC 8200 section 8.1).
     pub fn pseudo_header(&self) -> Vec<u8> {
         let length = (self.payload.len() as u32).to_be_bytes();
         [&self.source.octets()[..], &self.destination.octets(), &length, &[0, 0, 0, self.next]].concat()
     }
 
-    /// With the right checksum at that place of the payload.
+    /// With a valid checksum at that place of the payload.
     pub fn sealed_at(mut self, at: usize) -> Packet6 {
         self.payload[at..at + 2].fill(0);
         let sum = checksum(&[self.pseudo_header(), self.payload.clone()].concat());
@@ -83,8 +83,8 @@ impl Packet6 {
         Packet6 { hops, ..self }
     }
 
-    /// With an extension header behind those that there are: what follows its next header and length, of 6 bytes or 8
-    /// more.
+    /// Adds an extension header after those that are there. `body` follows its next header and length: 6 bytes, or a
+    /// multiple of 8 more.
     pub fn extension(mut self, kind: u8, body: &[u8]) -> Packet6 {
         assert_eq!(body.len() % 8, 6);
         let units = (body.len() / 8) as u8;
@@ -92,7 +92,7 @@ impl Packet6 {
         self
     }
 
-    /// With a fragment header.
+    /// Adds a fragment header.
     pub fn fragment(mut self, offset: u16, more: bool, id: u32) -> Packet6 {
         let word = offset | u16::from(more);
         let header = [&[0, 0][..], &word.to_be_bytes(), &id.to_be_bytes()].concat();
@@ -125,12 +125,12 @@ impl Packet6 {
     }
 }
 
-/// An option of Neighbor Discovery that tells an Ethernet address: 1 for the source's, 2 for the target's.
+/// A Neighbor Discovery option with an Ethernet address: 1 for the source's, 2 for the target's.
 pub fn link_option(kind: u8, mac: MacAddress) -> Vec<u8> {
     [&[kind, 1][..], &mac.0].concat()
 }
 
-/// The group in which who has an address hears solicitations of it.
+/// The solicited-node group of an address.
 pub fn solicited_group(address: &str) -> String {
     let [.., a, b, c] = ip6(address).octets();
     format!("ff02::1:ff{a:02x}:{b:02x}{c:02x}")

@@ -1,4 +1,4 @@
-//! `ping` from the router: what goes out, which answers count, what is told.
+//! `ping` from the router: its requests, the replies that count, and its report.
 
 use crate::bed::{Arrival, Bed, Port, error, host_mac};
 use crate::packet::*;
@@ -21,12 +21,12 @@ impl Asked {
     }
 }
 
-/// The one echo request that a port sent, checked in all but its identifier.
+/// The one echo request that a port sent. All fields are checked except the identifiers and the sequence number.
 fn asked(port: &Port, from: &str, to: &str, size: usize) -> Asked {
     asked_by(port, from, to, to, size)
 }
 
-/// The same by way of a next hop.
+/// The same to a next hop.
 fn asked_by(port: &Port, from: &str, to: &str, hop: &str, size: usize) -> Asked {
     let sent = port.sent();
     assert_eq!(sent.len(), 1, "{sent:02x?}");
@@ -43,7 +43,7 @@ fn reply_to(asked: Asked, data: &[u8]) -> Packet {
     Packet::new("10.0.1.2", "10.0.1.1", ICMP, &icmp(0, 0, asked.rest(), data))
 }
 
-/// What a ping told, without the times. It must be over, or reading it would wait for ever.
+/// The report of a ping, without the times. The ping must have ended: otherwise reading would never end.
 pub fn told(bed: &Bed, reply: &dyn Reply) -> String {
     assert!(bed.router.pings.is_empty());
     let mut text = String::new();
@@ -109,12 +109,12 @@ fn what_is_no_answer_does_not_count() {
     let moved = bed.errors_of(|_| {
         let other = Asked { identifier: right.identifier ^ 1, ..right };
         e1.receive_packet(&reply_to(other, &data));
-        // From another host than the one that was asked.
+        // From a host other than the destination.
         let mut stranger = reply_to(right, &data);
         stranger.source = ip("10.0.0.2");
         stranger.destination = ip("10.0.0.1");
         e0.receive_packet(&stranger);
-        // Too few bytes to have an identifier.
+        // Too short to contain an identifier.
         let mut cut = reply_to(right, &data);
         cut.payload.truncate(7);
         e1.receive_packet(&cut);
@@ -126,7 +126,7 @@ fn what_is_no_answer_does_not_count() {
     expected.extend(error("ip4-icmp-input", "ICMP message shorter than its header", 1));
     expected.extend(error("ip4-icmp-input", "bad ICMP checksum", 1));
     assert_eq!(moved, expected);
-    // A number that was not asked yet.
+    // A sequence number that was not sent yet.
     e1.receive_packet(&reply_to(Asked { sequence: 2, ..right }, &data));
     bed.run();
     bed.advance(Duration::from_secs(1));
@@ -166,7 +166,7 @@ fn errors_about_our_requests_are_told_by_name() {
     for (kind, code) in [(11, 0), (3, 1), (3, 200)] {
         bed.run();
         let request = e1.sent()[0][14..].to_vec();
-        // Some other error first, which quotes something else.
+        // First errors that quote other packets.
         let mut foreign = request.clone();
         foreign[9] = UDP;
         for (code, quote) in [(13, &foreign[..]), (13, &request[..27]), (13, &[0x4f; 28]), (code, &request[..])] {
@@ -256,7 +256,7 @@ fn it_follows_next_hops_that_other_routes_reach() {
     bed.begin("ping 10.0.9.9 repeat 1").unwrap();
     bed.run();
     asked_by(&e1, "10.0.1.1", "10.0.9.9", "10.0.1.2", 88);
-    // Its way out has gone with the route.
+    // Its path was removed with the route.
     bed.command("ip route del 20.0.0.0/8").unwrap();
     let refusal = bed.begin("ping 10.0.9.9").err().unwrap();
     assert_eq!(refusal, "ping: no route to 10.0.9.9");
@@ -320,12 +320,12 @@ fn a_reader_that_goes_ends_its_ping_and_pings_are_bounded() {
     assert_eq!((e1.sent().len(), bed.router.pings.len()), (0, 0));
 }
 
-/// Stands for a client that hangs up after some lines.
+/// A client that disconnects after some lines.
 struct Gone;
 
 impl std::io::Write for Gone {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        // What comes before anybody could answer it still took.
+        // Data is still accepted; only the empty write shows that the client is gone.
         if bytes.is_empty() { Err(std::io::ErrorKind::BrokenPipe.into()) } else { Ok(bytes.len()) }
     }
     fn flush(&mut self) -> std::io::Result<()> {
@@ -371,7 +371,7 @@ fn a_lack_of_buffers_is_counted_and_loses_none() {
     let moved = bed.errors_of(|bed| replies.push(bed.begin("ping 10.0.1.2 repeat 1").unwrap()));
     assert_eq!(moved, error("ip4-ping", "no free buffer", 1));
     bed.worker.core().buffers.free(&all[..got]);
-    // Half of a chain must not be lost.
+    // A chain that could be allocated only in part must be freed again.
     bed.router.set_mtu(e1.index, 9000).unwrap();
     let got = bed.worker.core().buffers.allocate(&mut all[..4094]);
     let moved = bed.errors_of(|bed| replies.push(bed.begin("ping 10.0.1.2 repeat 1 size 8000").unwrap()));

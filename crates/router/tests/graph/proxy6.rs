@@ -1,4 +1,5 @@
-//! Proxy Neighbor Discovery (RFC 4861 7.2.8): a host behind another interface is answered for, reached, and asked for.
+//! Proxy Neighbor Discovery (RFC 4861 7.2.8): the router answers for a host behind another interface, forwards to it,
+//! and sends solicitations for it.
 
 use crate::bed::{Bed, Port, error};
 use crate::packet6::*;
@@ -10,7 +11,7 @@ const OURS: &str = "2001:db8::1";
 const HOST: &str = "2001:db8::9";
 const NODE: &str = "icmp6-neighbor-discovery";
 
-/// A router with 2001:db8::/64 on e0, of which one host is behind e1, which has no network of its own.
+/// A router with 2001:db8::/64 on e0. One host of that network is behind e1, which has no network of its own.
 fn bed() -> (Bed, [Port; 2]) {
     let mut bed = Bed::new();
     let ports = ["e0", "e1"].map(|name| bed.port(name, &[]));
@@ -32,7 +33,7 @@ fn hear(port: &Port, packet: &Packet6, from: MacAddress) {
     port.receive(packet.frame(port.mac, from));
 }
 
-/// The asker asks for the host: all who may be it, or the router, which said so.
+/// A solicitation for the host: to its group, or to the host, whose Ethernet address is then the router's.
 fn question(source: &str, to: &str) -> Packet6 {
     let option = if source == "::" { Vec::new() } else { link_option(1, ASKER) };
     Packet6::discovery(source, to, 135, 0, &[&ip6(HOST).octets()[..], &option].concat())
@@ -46,7 +47,7 @@ fn packets(port: &Port) -> Vec<Vec<u8>> {
 fn a_host_behind_another_interface_is_answered_for() {
     let (mut bed, [e0, e1]) = bed();
     let data = [&ip6(HOST).octets()[..], &link_option(2, e0.mac)].concat();
-    // It neither overrides what the host itself says, nor claims to be a router.
+    // The answer neither overrides the host's own, nor claims to come from a router.
     const SOLICITED: u32 = 0x4000_0000;
     let group = solicited_group(HOST);
     for (from, to) in [("2001:db8::2", &*group), ("2001:db8::2", HOST), ("fe80::2", &*group), ("fe80::2", HOST)] {
@@ -55,11 +56,11 @@ fn a_host_behind_another_interface_is_answered_for() {
         let answer = Packet6::discovery(HOST, from, 136, SOLICITED, &data);
         assert_eq!(e0.sent(), [answer.frame(ASKER, e0.mac)], "{from} asks {to}");
     }
-    // Whoever wants its address learns that it is taken.
+    // A host that probes the address learns that it is taken.
     bed.errors_of(|_| hear(&e0, &question("::", &solicited_group(HOST)), ASKER));
     let answer = Packet6::discovery(HOST, "ff02::1", 136, 0, &data);
     assert_eq!(e0.sent(), [answer.frame(MacAddress([0x33, 0x33, 0, 0, 0, 1]), e0.mac)]);
-    // Where it is, it answers itself; and others of the network are not answered for.
+    // On its own link the host answers by itself. The router does not answer for other addresses of the network.
     let moved = bed.errors_of(|_| hear(&e1, &question("fe80::2", &solicited_group(HOST)), ASKER));
     assert_eq!(moved, error("ip6-input", "ip6 multicast not routed", 1));
     let other = Packet6::discovery("2001:db8::2", &solicited_group(HOST), 135, 0, &ip6("2001:db8::a:0:9").octets());
@@ -81,17 +82,17 @@ fn what_is_sent_to_it_is_led_there() {
     bed.run();
     let forwarded = packet.clone().hops(63);
     assert_eq!(e1.sent(), [forwarded.frame(HOST_MAC, e1.mac)]);
-    // Now that it is known, too; and an echo of its own neighbour's is no question about it.
+    // Also when the host is known already. An echo request with hop limit 255 is no solicitation.
     let echo = Packet6::echo_request("2001:db8::2", HOST, b"").hops(255);
     hear(&e0, &echo, ASKER);
     bed.run();
     assert_eq!(e1.sent(), [echo.hops(254).frame(HOST_MAC, e1.mac)]);
     assert_eq!(bed.router.ip.audit(), Ok(()));
-    // It is forgotten with the route by which alone it was known.
+    // The neighbour is forgotten with the route that alone put it on the link.
     bed.command(&format!("set ip6 nd proxy {HOST} e1 del")).unwrap();
     hear(&e0, &packet, ASKER);
     bed.run();
-    // Beside the report that the group of its address was left.
+    // Apart from the report that the address's group was left.
     let asked: Vec<_> = packets(&e0).into_iter().filter(|packet| packet[6] == ICMP6).collect();
     assert_eq!((asked.len(), asked[0][40], e1.sent().len()), (1, 135, 0), "asked for where its network is");
     assert_eq!(bed.router.ip.audit(), Ok(()));
@@ -109,7 +110,7 @@ fn it_is_answered_for_where_its_network_is() {
     assert_eq!(shown(&mut bed), "[]");
     bed.command("set interface ip address e0 2001:db8::5/64").unwrap();
     assert_eq!(shown(&mut bed), r#"["e0"]"#);
-    // Of its own table only.
+    // Only for its own table.
     bed.command("ip6 table add 7").unwrap();
     bed.command("set interface ip address del e1 all").unwrap();
     bed.command("set interface ip6 table e1 7").unwrap();
@@ -125,7 +126,7 @@ fn it_is_answered_for_where_its_network_is() {
     assert_eq!(bed.router.ip.audit(), Ok(()));
 }
 
-/// Whom an operator stated stays when the route goes by which alone its address is on the link.
+/// An operator's neighbour stays when the route is removed that alone put its address on the link.
 #[test]
 fn a_static_neighbour_stays_when_it_is_no_longer_answered_for() {
     let (mut bed, _) = bed();
@@ -155,7 +156,7 @@ fn what_cannot_be_answered_for_is_refused() {
         assert_eq!(error, format!("set ip6 nd proxy: {refusal}"), "{line}");
     }
     assert!(bed.command("set ip6 nd proxy 2001:db8::a loop0").unwrap_err().contains("loop0"));
-    // What is saved can be loaded: an address and a proxied host are never the same, in whatever order they come.
+    // The saved configuration can be loaded in any order: no address is both the router's and a proxied host's.
     let error = bed.command(&format!("set interface ip address e0 {HOST}/64")).unwrap_err();
     assert!(error.contains("a host behind e1 that is answered for"), "{error}");
     bed.port("e2", &[]);

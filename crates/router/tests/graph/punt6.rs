@@ -1,4 +1,4 @@
-//! Punting of IPv6: what goes to the host, how it gets there, what stays on its link, and that it does not go round.
+//! Punting of IPv6: which packets go to the host, on what path, which stay on their link, and how loops are prevented.
 
 use crate::bed::{Bed, Errors, Port, error};
 use crate::bed6::{LINK_LOCAL, OURS, mac_of, padding, send, told};
@@ -11,7 +11,7 @@ use wire::MacAddress;
 const HOST: MacAddress = MacAddress([2, 0xcc, 0, 0, 0, 1]);
 const SENDER: &str = "2001:db8::2";
 
-/// A bed whose port `tap` leads to the host, 2001:db8:9::2. Routes for 2001:db8:21::/48 say `via punt`.
+/// A bed whose port `tap` leads to the host, 2001:db8:9::2. Routes for 2001:db8:21::/48 are `via punt`.
 fn bed() -> (Bed, [Port; 3], Port) {
     let (mut bed, ports) = crate::bed6::bed();
     let tap = bed.port("tap", &[]);
@@ -39,11 +39,11 @@ fn what_nobody_here_takes_comes_to_the_host_as_it_was() {
         udp(OURS),
         Packet6::tcp(SENDER, OURS, 7, b"data"),
         Packet6::new(SENDER, OURS, 89, b"hello"),
-        // Its last hop, extension headers, an address of another interface.
+        // With hop limit 1; with extension headers; to an address of another interface.
         udp("2001:db8:1::1").hops(1),
         udp(OURS).hops(1).extension(HOP_BY_HOP, &padding(6)).extension(OPTIONS, &padding(14)),
         Packet6::tcp(SENDER, OURS, 7, b"").extension(OPTIONS, &padding(6)),
-        // ICMPv6 that is about the host's own connections.
+        // An ICMPv6 error about the host's own connections.
         Packet6::icmp(SENDER, OURS, (2, 0), 1400, &[0x60; 48]),
         udp("2001:db8:21::5").hops(9),
     ];
@@ -54,7 +54,7 @@ fn what_nobody_here_takes_comes_to_the_host_as_it_was() {
     }
     assert_eq!(bed.counters(&ports[0])[6], cases.len() as u64);
     assert_eq!(ports[0].sent(), Vec::<Vec<u8>>::new());
-    // What the router takes itself it keeps.
+    // The router keeps packets that it handles itself.
     send(&ports, &Packet6::echo_request(SENDER, OURS, b"x"));
     bed.run();
     assert_eq!((ports[0].sent().len(), tap.sent().len()), (1, 0));
@@ -117,7 +117,7 @@ fn the_host_is_asked_for_and_counted_once() {
     bed.run();
     assert_eq!((bed.held(), tap.sent()), (0, vec![at_host(&tap, &udp(OURS))]));
     assert_eq!(bed.counters(&ports[0])[6], 1);
-    // A host that does not answer cannot be reached.
+    // A host that does not answer is unreachable.
     bed.command("ip6 punt redirect add rx e0 via 2001:db8:9::4 tap").unwrap();
     send(&ports, &udp(OURS));
     bed.run();
@@ -135,7 +135,7 @@ fn the_way_may_be_to_a_link_local_address() {
     send(&ports, &udp(OURS));
     bed.run();
     assert_eq!(tap.sent(), [at_host(&tap, &udp(OURS))]);
-    // It is the host's on that link, and anybody's on another.
+    // On that link the address is the host's. On another link it is free.
     let refused = bed.command("set ip6 link-local address tap fe80::2").unwrap_err();
     assert!(refused.contains("fe80::2 is where 'ip6 punt redirect' sends packets"), "{refused}");
     bed.command("set ip6 link-local address e1 fe80::2").unwrap();
@@ -159,7 +159,7 @@ fn a_way_of_an_interfaces_own_goes_before_that_of_all() {
     let config = bed.command("show running-config").unwrap();
     assert!(config.contains("ip6 punt redirect add rx all via 2001:db8:9::2 tap\n"), "{config}");
     assert!(config.contains("ip6 punt redirect add rx e1 via 2001:db8:2::2 e2\n"), "{config}");
-    // They go with their interfaces.
+    // Redirects are removed with their interfaces.
     bed.router.delete_interface(ports[2].index).unwrap();
     bed.router.delete_interface(tap.index).unwrap();
     bed.run();
@@ -177,7 +177,7 @@ fn what_the_host_sends_is_not_punted_to_it() {
     assert_eq!(tap.sent().len(), 1);
     tap.receive(from_host("2001:db8:21::5"));
     assert_eq!(bed.errors_of(|_| {}), error("ip6-punt", "punted packet came back from the host", 1));
-    // The host answers under the router's address.
+    // The host may answer from the router's address.
     tap.receive(Packet6::udp(OURS, SENDER, b"data").frame(tap.mac, HOST));
     bed.run();
     assert_eq!((tap.sent().len(), ports[0].sent().len()), (0, 1));
@@ -188,14 +188,14 @@ fn what_the_host_sends_is_not_punted_to_it() {
 fn an_error_about_what_the_host_sent_goes_back_to_it() {
     let (mut bed, ports, tap) = bed();
     bed.command("set interface mtu ip6 1300 e0").unwrap();
-    // Under the router's own address: path MTU discovery of the host's servers rests on it.
+    // The host sends from the router's address: its path MTU discovery depends on this error.
     let packet = Packet6::udp(OURS, SENDER, &[7; 1350]);
     tap.receive(packet.frame(tap.mac, HOST));
     bed.run();
     let expected = Packet6::icmp("2001:db8:9::1", OURS, (2, 0), 1300, &packet.bytes()[..1232]);
     assert_eq!(tap.sent(), [at_host(&tap, &expected)]);
     assert_eq!(ports[0].sent(), Vec::<Vec<u8>>::new());
-    // Who else uses our address learns nothing.
+    // Another station that sends from our address gets no error.
     send(&ports, &Packet6::udp(OURS, "2001:db8:99::9", b"x"));
     let moved = bed.errors_of(|_| {});
     let key = ("ip6-icmp-input".to_string(), "packet of ours came back to us".to_string());
@@ -213,7 +213,7 @@ fn what_is_too_long_for_the_host_is_told_of_and_not_cut() {
     assert_eq!(tap.sent(), Vec::<Vec<u8>>::new());
 }
 
-/// Its sender has cut it to fit all the way here: to be told that it is too big would not help it.
+/// The sender fragmented the packet to fit the path so far, so 'packet too big' would not help it.
 #[test]
 fn what_came_in_fragments_goes_to_the_host_in_fragments() {
     let (mut bed, ports, tap) = bed();
@@ -271,7 +271,7 @@ fn the_host_and_the_router_have_different_addresses() {
     bed.command("ip6 punt redirect add rx all via 2001:db8:7::7 tap").unwrap();
     let refused = bed.command("set interface ip address e0 2001:db8:7::7/64").unwrap_err();
     assert!(refused.contains("2001:db8:7::7 is where 'ip6 punt redirect' sends packets"), "{refused}");
-    // In another table the address may be the router's, as long as the way does not move there.
+    // In another table the address may be the router's, as long as the redirect's interface does not move there.
     for line in ["ip6 table add 7", "create loopback interface", "set interface ip6 table loop0 7"] {
         bed.command(line).unwrap();
     }

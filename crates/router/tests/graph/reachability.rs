@@ -10,9 +10,9 @@ use std::time::Duration;
 use wire::MacAddress;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Half as much again as the 30 seconds that an answer is good for, and a bit.
+/// The longest time that an answer counts, 1.5 times 30 seconds, and one second more.
 const REACHABLE: Duration = Duration::from_secs(46);
-/// Less than half of that.
+/// Less than the shortest time that an answer counts, half of 30 seconds.
 const SURELY: Duration = Duration::from_secs(14);
 const MOVED: MacAddress = MacAddress([2, 0xcc, 0, 0, 0, 9]);
 
@@ -47,7 +47,7 @@ fn known() -> (Bed, [Port; 3]) {
     (bed, ports)
 }
 
-/// One that has not been heard of for long, and to which nobody has sent since.
+/// A neighbour that has not been heard for long, and to which no packet was sent since.
 fn stale() -> (Bed, [Port; 3]) {
     let (mut bed, ports) = known();
     bed.advance(REACHABLE);
@@ -55,7 +55,7 @@ fn stale() -> (Bed, [Port; 3]) {
     (bed, ports)
 }
 
-/// Whether all that went out are so many packets to the neighbour, and then so many questions to it alone.
+/// Checks that exactly `data` packets were sent to the neighbour, and then `asked` unicast solicitations.
 fn sent(ports: &[Port], data: usize, asked: usize) {
     let frames = ports[0].sent();
     assert_eq!(frames.len(), data + asked, "frames");
@@ -76,7 +76,7 @@ fn a_neighbour_is_asked_when_it_is_used_and_not_before() {
     assert_eq!(flags(&mut bed), "DO");
     bed.advance(100 * SECOND);
     sent(&ports, 0, 0);
-    // Packets go on all the time: by the node that tells of the first, then straight.
+    // Packets are never held: the first goes through `ip6-stale-neighbor`, the next ones directly.
     send(&mut bed, &ports);
     assert_eq!(state(&bed, &ports[0], UNKNOWN), Some(State::Delay { mac: STRANGER }));
     assert_eq!(flags(&mut bed), "DW");
@@ -90,7 +90,7 @@ fn a_neighbour_is_asked_when_it_is_used_and_not_before() {
     discover(&ports, STRANGER, &answer(SOLICITED, STRANGER));
     bed.run();
     assert_eq!(flags(&mut bed), "D");
-    // It is sure again for a while.
+    // Its reachability is confirmed for a while.
     bed.advance(SURELY);
     send(&mut bed, &ports);
     sent(&ports, 1, 0);
@@ -109,7 +109,7 @@ fn a_vector_to_a_stale_neighbour_goes_whole_and_is_told_of_once() {
     let runtime = bed.command("show runtime").unwrap();
     let line = runtime.lines().find(|line| line.starts_with("ip6-stale-neighbor")).unwrap();
     assert_eq!(line.split_whitespace().nth(3), Some("200"), "{line}");
-    // The next do not go there.
+    // Later packets do not pass that node.
     send(&mut bed, &ports);
     let runtime = bed.command("show runtime").unwrap();
     let line = runtime.lines().find(|line| line.starts_with("ip6-stale-neighbor")).unwrap();
@@ -123,14 +123,14 @@ fn who_does_not_answer_is_asked_three_times_and_forgotten() {
     bed.advance(DELAY);
     bed.advance(SECOND);
     bed.advance(SECOND);
-    // It is used until then.
+    // Its entry is used until then.
     send(&mut bed, &ports);
     let frames = ports[0].sent();
     let questions = frames.iter().filter(|frame| (frame[20], frame[54]) == (58, 135)).count();
     assert_eq!((frames.len(), questions), (5, 3));
     bed.advance(SECOND);
     assert_eq!(state(&bed, &ports[0], UNKNOWN), None);
-    // Then it is looked for anew, by all.
+    // Then it is resolved anew, by a multicast solicitation.
     send(&mut bed, &ports);
     let [asked] = &ports[0].sent()[..] else { panic!("not asked") };
     assert_eq!(asked[..6], [0x33, 0x33, 0xff, 0, 0, 0x77]);
@@ -146,7 +146,7 @@ fn an_answer_during_the_delay_spares_the_question() {
     bed.advance(DELAY);
     assert_eq!(flags(&mut bed), "D");
     sent(&ports, 0, 0);
-    // It counts from when it came, and while nobody sends, too.
+    // The time counts from the arrival of the answer, also while no packets are sent.
     bed.advance(REACHABLE);
     assert_eq!(flags(&mut bed), "DO");
     discover(&ports, STRANGER, &answer(SOLICITED, STRANGER));
@@ -160,7 +160,7 @@ fn what_a_neighbour_says_unasked_confirms_nothing() {
     let (mut bed, ports) = stale();
     send(&mut bed, &ports);
     drop(ports[0].sent());
-    // Its packets reach us; ours need not reach it (RFC 4861 7.3.1).
+    // Its packets reach us, but that does not prove that ours reach it (RFC 4861 7.3.1).
     let asks = solicitation(UNKNOWN, OURS, &link_option(1, STRANGER));
     let announces = advertisement("ff02::1", UNKNOWN, OVERRIDE, &link_option(2, STRANGER));
     for said in [&asks, &announces] {
@@ -180,7 +180,7 @@ fn what_a_neighbour_says_unasked_confirms_nothing() {
 #[test]
 fn another_link_address_is_used_and_doubted_unless_it_is_an_answer() {
     let (mut bed, ports) = known();
-    // RFC 4861 appendix C: with the override flag but unasked for, or in a question.
+    // RFC 4861 appendix C: an unsolicited advertisement with the override flag, and a solicitation.
     for said in [
         advertisement("ff02::1", UNKNOWN, OVERRIDE, &link_option(2, MOVED)),
         solicitation(UNKNOWN, OURS, &link_option(1, STRANGER)),
@@ -206,7 +206,7 @@ fn an_answer_that_does_not_override_brings_doubt_only() {
     let moved = bed.errors_of(|_| discover(&ports, MOVED, &other));
     assert_eq!(moved, error("icmp6-neighbor-discovery", "neighbor advertisement does not override", 1));
     assert_eq!(state(&bed, &ports[0], UNKNOWN), Some(State::Stale { mac: STRANGER }));
-    // Of who is asked already, or stated, nothing changes.
+    // A neighbour that is being probed, and a static one, do not change.
     send(&mut bed, &ports);
     bed.advance(DELAY);
     discover(&ports, MOVED, &other);
@@ -226,7 +226,7 @@ fn who_asks_us_is_stale_at_first() {
     bed.run();
     drop(ports[0].sent());
     assert_eq!(flags(&mut bed), "DO");
-    // What waits for an answer goes when it asks us, and starts the delay.
+    // Pending packets are sent when the neighbour solicits us, and start the delay.
     let (mut bed, ports) = self::bed();
     send(&mut bed, &ports);
     drop(ports[0].sent());
@@ -252,7 +252,7 @@ fn operators_say_how_long_an_answer_is_good_for() {
     bed.command("set ip neighbor-config ip6 reachable-time 2").unwrap();
     bed.advance(3 * SECOND);
     assert_eq!(flags(&mut bed), "DO");
-    // A neighbour that nobody sends to is asked when it is old, and forgotten.
+    // A neighbour without traffic is probed when it is old, and forgotten without an answer.
     drop(ports[0].sent());
     bed.advance(1200 * SECOND);
     sent(&ports, 0, 1);

@@ -1,4 +1,4 @@
-//! Datagrams that come to the router in fragments.
+//! Reassembly of datagrams to the router.
 
 use crate::bed::{Bed, Errors, Port, error, host_mac};
 use crate::fragmentation::{cut, in_buffers, receive};
@@ -14,14 +14,14 @@ fn request(id: u16, length: usize) -> Packet {
     Packet::echo_request("10.0.0.2", "10.0.0.1", &data(length)).id(id)
 }
 
-/// One part of a datagram of made-up content, in units of eight bytes.
+/// A fragment with generated data. `from` and `to` are in units of eight bytes.
 fn part(id: u16, from: u16, to: u16, more: bool) -> Packet {
     let payload = (from * 8..to * 8).map(|n| n as u8).collect::<Vec<u8>>();
     let flags = if more { MORE_FRAGMENTS } else { 0 };
     Packet::new("10.0.0.2", "10.0.0.1", ICMP, &payload).id(id).fragment(flags | from)
 }
 
-/// What is sent, put together by the test: each must be all fragments of one reply, in order.
+/// The data of the replies that were sent, reassembled by the test: all fragments of a reply must be there, in order.
 fn echoed(port: &Port) -> Vec<Vec<u8>> {
     let mut replies: Vec<Vec<u8>> = Vec::new();
     for frame in port.sent() {
@@ -75,7 +75,7 @@ fn the_longest_datagram_in_the_smallest_fragments_is_put_together() {
 #[test]
 fn a_datagram_is_as_if_it_had_not_been_cut() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();
-    // The reply has the first fragment's options; a datagram for nobody is quoted as it would be.
+    // The reply has the first fragment's options. A datagram of an unknown protocol is quoted like a whole one.
     let datagram = Packet::new("10.0.0.2", "10.0.0.1", 89, &data(700)).options(&[1; 4]);
     cut(&datagram, 300).iter().for_each(|fragment| receive(&e0, fragment));
     bed.run();
@@ -96,7 +96,7 @@ fn what_belongs_to_different_datagrams_is_kept_apart() {
     for n in 0..2 {
         fragments.iter().for_each(|fragments| receive(&e0, &fragments[n]));
     }
-    // Another protocol is another datagram, and stays alone.
+    // Another protocol is another datagram, which stays incomplete.
     receive(&e0, &Packet { protocol: 89, ..fragments[0][1].clone() });
     bed.run();
     assert_eq!(echoed(&e0), vec![data(2000); 4]);
@@ -143,7 +143,7 @@ fn fragments_that_overlap_end_their_datagram_for_good() {
             receive(&e0, &part(7, 200, 210, false));
         });
         assert_eq!(moved, error(NODE, "fragment of a discarded datagram", 3));
-        // When its time is up another one may have its number.
+        // After the timeout another datagram may use its identification.
         assert!(time_out(&mut bed, NODE, TIMEOUT).is_empty());
         cut(&request(7, 2000), 1500).iter().for_each(|fragment| receive(&e0, fragment));
         bed.run();
@@ -216,7 +216,7 @@ fn one_source_pushes_out_its_own_oldest() {
     let moved = bed.errors_of(|_| (0..1000).for_each(|id| receive(&e0, &part(id, 1, 2, true))));
     assert_eq!(moved, error(NODE, "drops due to reassemblies limit of one source", 1000 - 64));
     assert_eq!(bed.held(), 65);
-    // The oldest went: this one is still there.
+    // The oldest datagrams were discarded: this one is still pending.
     assert_eq!(
         of_node(NODE, bed.errors_of(|_| receive(&e0, &part(999, 1, 2, true)))),
         error(NODE, "duplicate fragments", 1)
@@ -235,7 +235,7 @@ fn many_sources_push_out_the_oldest_of_all() {
     // 1024 datagrams take as many buffers: a quarter of the bed's.
     let moved = bed.errors_of(|_| (0..1500).for_each(|n| receive(&e0, &from(n))));
     assert_eq!(moved, error(NODE, "drops due to concurrent reassemblies limit", 1500 - 1024));
-    // What completes at once gets through.
+    // A datagram that is complete at once gets through.
     cut(&request(7, 8000), 1500).iter().for_each(|fragment| receive(&e0, fragment));
     bed.run();
     assert_eq!(echoed(&e0), [data(8000)]);
@@ -336,8 +336,8 @@ fn limits_are_configuration_and_shown() {
     assert!(!bed.command("show running-config").unwrap().contains("reassembly"));
 }
 
-/// The router as both ends: it cuts what is forwarded, and what it cut is put together again
-/// when it comes back, in any order, some of it twice.
+/// The router at both ends: it fragments what it forwards. The test sends the fragments back, in any order and some of
+/// them twice, and the router reassembles them.
 #[test]
 fn what_was_cut_is_whole_again() {
     for seed in 1..=60 {
@@ -345,7 +345,7 @@ fn what_was_cut_is_whole_again() {
         let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
         bed.router.set_mtu(e1.index, 68 + random.below(3000) as u16).unwrap();
         let length = [random.below(3000), random.below(65_480)][random.below(2)];
-        // From one port to the other: cut. It is as if addressed to us when it comes back.
+        // From one port to the other, so it is fragmented. The test then addresses the fragments to the router.
         let mut packet = Packet::echo_request("10.0.0.2", "10.0.1.2", &random.bytes(length)).id(seed as u16);
         packet.options = random.of(&[vec![], vec![1; 4], vec![148, 4, 0, 0, 68, 8, 5, 0, 0, 0, 0, 0]]).clone();
         for fragment in cut(&packet, 1500) {
@@ -358,7 +358,7 @@ fn what_was_cut_is_whole_again() {
         }
         let mut twice = fragments.clone();
         twice.retain(|_| random.one_in(3));
-        // A copy of the one that comes last would begin another datagram.
+        // A copy of the last fragment to arrive would start another datagram.
         let last = fragments.pop().expect("something was sent");
         twice.retain(|frame| *frame != last);
         for copy in twice {
@@ -374,12 +374,12 @@ fn what_was_cut_is_whole_again() {
         }
         bed.run();
         assert_eq!(echoed(&e0), [packet.payload[8..].to_vec()], "seed {seed}");
-        // Packets with options are overtaken by others: a copy of the first may come last.
+        // Other packets overtake those with options, so a copy of the first fragment may come last.
         time_out(&mut bed, NODE, TIMEOUT);
     }
 }
 
-/// Any fragments at all: nothing panics, nothing leaks, and memory stays within its limit.
+/// Random fragments: no panic, no leak, and memory stays within its limit.
 #[test]
 fn any_fragments_are_borne() {
     for seed in 1..=40 {
@@ -419,14 +419,14 @@ fn congestion_marks_are_not_lost() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();
     let whole = request(7, 2000);
     let mut fragments = cut(&whole, 1500);
-    // Sent as able to tell (ECT(0)); the later one met congestion.
+    // The sender supports ECN (ECT(0)); the later fragment was marked for congestion.
     fragments[0].tos = 0xb8 | 2;
     fragments[1].tos = 0xb8 | 3;
     fragments.iter().for_each(|fragment| receive(&e0, fragment));
     assert_eq!(of_node(NODE, bed.errors_of(|_| {})), Errors::new());
-    // The reply has the mark of what it answers.
+    // The reply has the mark of the request.
     assert!(e0.sent().iter().all(|frame| frame[15] == 0xb8 | 3));
-    // Of a sender that cannot tell, none can be marked (RFC 3168 5.3).
+    // Fragments of a sender without ECN cannot be marked (RFC 3168 5.3).
     for order in [[0, 1], [1, 0]] {
         fragments[0].tos = 0;
         fragments.iter_mut().for_each(|fragment| fragment.id += 1);

@@ -1,4 +1,4 @@
-//! IPv6 datagrams that come to the router in fragments, and those of the router's own that leave in fragments.
+//! Reassembly of IPv6 datagrams to the router, and fragmentation of the router's own.
 
 use crate::bed::{Arrival, Errors, Port, error};
 use crate::bed6::{OURS, STRANGER, bed, mac_of, padding, solicitation, told};
@@ -14,7 +14,7 @@ use wire::MacAddress;
 const NODE: &str = "ip6-local-full-reassembly";
 const TIMEOUT: Duration = Duration::from_secs(61);
 pub const HOST: &str = "2001:db8::2";
-/// Data that the longest echo request here has: 65535 bytes less the IPv6 header and that of ICMPv6.
+/// The data of the longest echo request: 65535 bytes less the IPv6 and ICMPv6 headers.
 pub const LONGEST: usize = 65_535 - 40 - 8;
 
 /// Counted by the tests below, for [`crate::drops`].
@@ -44,7 +44,7 @@ pub fn request(length: usize) -> Packet6 {
     Packet6::echo_request(HOST, OURS, &data(length))
 }
 
-/// A packet in fragments with so many bytes of its payload each, as RFC 8200 section 4.5 has them made.
+/// A packet in fragments with `most` bytes of payload each, made as RFC 8200 section 4.5 says.
 pub fn cut(packet: &Packet6, id: u32, most: usize) -> Vec<Packet6> {
     let parts: Vec<&[u8]> = packet.payload.chunks(most).collect();
     let fragment = |(n, part): (usize, &&[u8])| {
@@ -54,7 +54,8 @@ pub fn cut(packet: &Packet6, id: u32, most: usize) -> Vec<Packet6> {
     parts.iter().enumerate().map(fragment).collect()
 }
 
-/// One part of a datagram of made-up content, in units of eight bytes. It is of none that this router knows.
+/// A fragment with generated data, of a protocol that this router does not know. `from` and `to` are in units of eight
+/// bytes.
 fn part(id: u32, from: u16, to: u16, more: bool) -> Packet6 {
     let payload = (from * 8..to * 8).map(|n| n as u8).collect::<Vec<u8>>();
     Packet6::new(HOST, OURS, 99, &payload).fragment(from * 8, more, id)
@@ -64,7 +65,7 @@ pub fn receive(port: &Port, packet: &Packet6) {
     port.receive(in_buffers(packet.frame(port.mac, mac_of(0))));
 }
 
-/// A packet that was sent whole, or the fragments of one, in order: its identification, and what it carries.
+/// Parses a packet that was sent whole, or all fragments of one, in order. Returns its identification and its payload.
 pub fn whole(frames: &[Vec<u8>]) -> Vec<(Option<u32>, Vec<u8>)> {
     let mut packets: Vec<(Option<u32>, Vec<u8>)> = Vec::new();
     let mut is_open = false;
@@ -151,7 +152,7 @@ fn a_datagram_beyond_what_one_can_be_is_dropped() {
     assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
 }
 
-/// RFC 8200 section 4.5: headers are the first fragment's, and what its fragment header names follows on them.
+/// RFC 8200 section 4.5: the headers are those of the first fragment, and its fragment header names what follows them.
 #[test]
 fn a_datagram_is_as_if_it_had_not_been_cut() {
     let plain = Packet6 { label: 0x12345, ..Packet6::new(HOST, OURS, 99, &data(700)) };
@@ -160,7 +161,7 @@ fn a_datagram_is_as_if_it_had_not_been_cut() {
         let (mut bed, ports) = bed();
         let mut fragments = cut(&datagram, 7, 256);
         fragments[0].hops = 60;
-        // The later ones may have others, and name something else.
+        // Later fragments may have other headers, and name another protocol.
         fragments[1].extensions.retain(|(kind, _)| *kind == FRAGMENT);
         fragments[1].next = 17;
         fragments[2].label = 1;
@@ -180,7 +181,8 @@ fn a_datagram_is_as_if_it_had_not_been_cut() {
 #[test]
 fn extension_headers_behind_the_fragment_header_are_judged_when_all_is_there() {
     let (mut bed, ports) = bed();
-    // An option that wants to be known, of the datagram; one that says discard, of each fragment.
+    // An unknown option in the datagram, checked once it is whole; and a 'discard' option in front, checked in each
+    // fragment.
     let mut inner = [&[99, 0, 0x9e, 4, 0, 0, 0, 0][..], &data(700)].concat();
     let datagram = Packet6::new(HOST, OURS, OPTIONS, &inner);
     let fragments = cut(&datagram, 7, 400);
@@ -193,7 +195,7 @@ fn extension_headers_behind_the_fragment_header_are_judged_when_all_is_there() {
     let each = Packet6::new(HOST, OURS, 99, &data(8)).extension(HOP_BY_HOP, &[0x5e, 4, 0, 0, 0, 0]);
     let moved = bed.errors_of(|_| receive(&ports[0], &each.fragment(8, true, 8)));
     assert_eq!(moved, error("ip6-local", "ip6 option says discard", 1));
-    // A routing header may stand behind, too.
+    // A routing header may follow the fragment header, too.
     inner[..8].copy_from_slice(&[99, 0, 4, 1, 0, 0, 0, 0]);
     let fragments = cut(&Packet6::new(HOST, OURS, ROUTING, &inner), 9, 400);
     receive(&ports[0], &fragments[1]);
@@ -205,7 +207,7 @@ fn extension_headers_behind_the_fragment_header_are_judged_when_all_is_there() {
 #[test]
 fn what_belongs_to_different_datagrams_is_kept_apart() {
     let (mut bed, ports) = bed();
-    // Another host, of the same address in another table.
+    // Another host, with the same address in another table.
     bed.command("ip6 table add 7").unwrap();
     let other = bed.port("e7", &[]);
     bed.command("set interface ip6 table e7 7").unwrap();
@@ -247,7 +249,7 @@ fn the_same_fragment_again_is_ignored() {
     assert_eq!(echoed(&ports[0]), [data(5000)]);
 }
 
-/// RFC 5722: nobody is told, and nothing of the datagram is used.
+/// RFC 5722: no error is sent, and no data of the datagram is used.
 #[test]
 fn fragments_that_overlap_end_their_datagram_for_good() {
     let whole = || [part(7, 0, 100, true), part(7, 100, 200, true)];
@@ -273,7 +275,7 @@ fn fragments_that_overlap_end_their_datagram_for_good() {
             receive(&ports[0], &part(7, 200, 210, false));
         });
         assert_eq!(moved, error(NODE, "fragment of a discarded datagram", 3));
-        // When its time is up another one may have its number.
+        // After the timeout another datagram may use its identification.
         assert!(time_out(&mut bed, NODE, TIMEOUT).is_empty());
         assert_eq!(ports[0].sent(), Vec::<Vec<u8>>::new());
         cut(&request(2000), 7, 1448).iter().for_each(|fragment| receive(&ports[0], fragment));
@@ -322,7 +324,7 @@ fn refused_fragments_leave_their_datagram_as_it_is() {
     assert_eq!(echoed(&ports[0]), [data(2000)]);
 }
 
-/// RFC 6946: a packet with a fragment header that is all of it has nothing to do with others of its number.
+/// RFC 6946: an atomic fragment has nothing to do with other fragments of its identification.
 #[test]
 fn an_atomic_fragment_stands_by_itself() {
     let (mut bed, ports) = bed();
@@ -336,7 +338,7 @@ fn an_atomic_fragment_stands_by_itself() {
     assert_eq!(echoed(&ports[0]), [data(2000)]);
 }
 
-/// RFC 6980 section 5: not even when it is whole again.
+/// RFC 6980 section 5: not even when it is reassembled.
 #[test]
 fn neighbor_discovery_in_fragments_is_refused() {
     let (mut bed, ports) = bed();
@@ -393,7 +395,7 @@ fn a_sender_is_told_of_the_timeout_when_its_first_fragment_has_come() {
     }
 }
 
-/// Of a source that is one of this network.
+/// A fragment from this source.
 fn from(source: &str, id: u32) -> Packet6 {
     Packet6 { source: ip6(source), ..part(id, 1, 2, true) }
 }
@@ -406,13 +408,13 @@ fn one_network_pushes_out_its_own_oldest() {
     let other = "2001:db8:40:1::1";
     let others = cut(&Packet6::echo_request(other, OURS, &data(3000)), 1, 1448);
     receive(&ports[0], &others[0]);
-    // However many addresses it takes.
+    // Even when the source uses many addresses of its network.
     let moved = bed.errors_of(|_| {
         (0..1000).for_each(|id| receive(&ports[0], &from(&format!("2001:db8:40::{:x}", id % 500), id)));
     });
     assert_eq!(moved, error(NODE, "drops due to reassemblies limit of one source", 1000 - 64));
     assert_eq!(bed.held(), 65);
-    // The oldest went: this one is still there.
+    // The oldest datagrams were discarded: this one is still pending.
     let again = from(&format!("2001:db8:40::{:x}", 499), 999);
     assert_eq!(of_node(NODE, bed.errors_of(|_| receive(&ports[0], &again))), error(NODE, "duplicate fragments", 1));
     others[1..].iter().for_each(|fragment| receive(&ports[0], fragment));
@@ -431,7 +433,7 @@ fn many_networks_push_out_the_oldest_of_all() {
         (0..1500).for_each(|n: u32| receive(&ports[0], &from(&format!("2001:db8:40:{n:x}::1"), 1)));
     });
     assert_eq!(moved, error(NODE, "drops due to concurrent reassemblies limit", 1500 - 1024));
-    // What completes at once gets through, and IPv4 has its own place.
+    // A datagram that is complete at once gets through. IPv4 has its own limit.
     cut(&request(8000), 7, 1448).iter().for_each(|fragment| receive(&ports[0], fragment));
     bed.run();
     assert_eq!(echoed(&ports[0]), [data(8000)]);
@@ -482,12 +484,12 @@ fn without_buffers_a_fragment_is_refused_and_nothing_is_cut() {
     bed.run();
     let mut all = vec![PacketIndex::default(); 1 << 16];
     let got = bed.worker.core().buffers.allocate(&mut all);
-    // One for the fragment that comes: none for its data.
+    // One free buffer: enough to receive the fragment, not to keep its data.
     bed.worker.core().buffers.free(&all[..1]);
     let moved = bed.errors_of(|_| receive(&ports[0], &fragments[1]));
     assert_eq!(moved, error(NODE, "out of buffers", 1));
     assert_eq!(bed.worker.core().buffers.allocate(&mut all[..1]), 1);
-    // Two: the datagram is whole and answered, but there are none for the answer's fragments.
+    // Two free buffers: the datagram is reassembled and answered, but there are none for the fragments of the answer.
     bed.worker.core().buffers.free(&all[..2]);
     let mut expected = error(NODE, "successful reassemblies", 1);
     expected.extend(error("ip6-icmp-input", "echo replies sent", 1));
@@ -539,15 +541,15 @@ fn congestion_marks_are_not_lost() {
     let (mut bed, ports) = bed();
     let class = |class: u32| class << 20;
     let mut fragments = cut(&request(2000), 7, 1448);
-    // Sent as able to tell (ECT(0)); the later one met congestion.
+    // The sender supports ECN (ECT(0)); the later fragment was marked for congestion.
     fragments[0].label = class(0xb8 | 2);
     fragments[1].label = class(0xb8 | 3);
     fragments.iter().for_each(|fragment| receive(&ports[0], fragment));
     assert_eq!(of_node(NODE, bed.errors_of(|_| {})), Errors::new());
-    // The reply has the mark of what it answers.
+    // The reply has the mark of the request.
     let sent = ports[0].sent();
     assert!(sent.len() == 2 && sent.iter().all(|frame| frame[14..16] == [0x6b, 0xb0]), "{sent:x?}");
-    // Of a sender that cannot tell, none can be marked (RFC 3168 5.3).
+    // Fragments of a sender without ECN cannot be marked (RFC 3168 5.3).
     for (id, order) in [(8, [0, 1]), (9, [1, 0])] {
         let mut fragments = cut(&request(2000), id, 1448);
         fragments[1].label = class(3);
@@ -574,7 +576,7 @@ fn a_datagram_of_which_a_part_was_for_all_is_not_answered() {
     assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
 }
 
-/// Any fragments at all: nothing panics, nothing leaks, and memory stays within its limit.
+/// Random fragments: no panic, no leak, and memory stays within its limit.
 #[test]
 fn any_fragments_are_borne() {
     for seed in 1..=40 {
@@ -603,7 +605,7 @@ fn any_fragments_are_borne() {
                 }
                 ports[0].receive(in_buffers(frame));
             }
-            // One that is whole, among them.
+            // Among them, a whole datagram.
             let data = random.bytes(3000);
             let request = Packet6::echo_request("2001:db8:1::2", OURS, &data);
             for fragment in cut(&request, random.next() as u32, 1448) {

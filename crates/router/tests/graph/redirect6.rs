@@ -1,5 +1,5 @@
-//! Redirects of IPv6 (RFC 4861 section 8.2): whom the router tells of a better first hop, and of whom it does not
-//! speak.
+//! Redirects of IPv6 (RFC 4861 section 8.2): which senders the router redirects to a better first hop, and which it
+//! does not.
 
 use crate::bed::{Bed, Port, error};
 use crate::bed6::{bed, mac_of};
@@ -8,7 +8,7 @@ use wire::MacAddress;
 
 const OURS: &str = "fe80::ff:fe00:1000";
 const SENDER: &str = "2001:db8::2";
-/// Another router on e0's link, with what is behind it, and another host.
+/// Another router on e0's link, the next hop for 2001:db8:60::/48, and another host.
 const ROUTER: &str = "fe80::9";
 const ROUTER_MAC: MacAddress = MacAddress([2, 0xbb, 0, 0, 0, 9]);
 const HOST: &str = "2001:db8::3";
@@ -32,7 +32,7 @@ fn send(port: &Port, packet: &Packet6) {
     port.receive(packet.frame(port.mac, mac_of(0)));
 }
 
-/// The frame that tells e0's neighbour about a packet of its own.
+/// The redirect to e0's neighbour about a packet that it sent.
 fn redirect(port: &Port, about: &Packet6, target: &str, mac: MacAddress) -> Vec<u8> {
     let bytes = about.bytes();
     let most = 1280 - 40 - 40 - 8 - 8;
@@ -46,7 +46,7 @@ fn redirect(port: &Port, about: &Packet6, target: &str, mac: MacAddress) -> Vec<
 #[test]
 fn a_host_is_told_of_a_better_first_hop_and_its_packet_goes_on() {
     let (mut bed, [e0, e1, _]) = redirecting();
-    // Routes have no say in where the message goes: it is from an address of the link.
+    // The redirect is sent on the link from its link-local address, whatever the routes say.
     bed.command("ip route add 2001:db8::2/128 via 2001:db8:1::2").unwrap();
     let far = Packet6::udp(SENDER, "2001:db8:60::1", &[7; 1300]).extension(HOP_BY_HOP, &[1, 4, 0, 0, 0, 0]);
     let near = Packet6::udp(SENDER, HOST, b"x");
@@ -65,7 +65,8 @@ fn a_host_is_told_of_a_better_first_hop_and_its_packet_goes_on() {
 fn nothing_is_said_where_there_is_no_better_hop() {
     let (mut bed, [e0, e1, _]) = redirecting();
     bed.command("ip route add 2001:db8:61::/48 via 2001:db8:1::2").unwrap();
-    // By another interface; from another; from who is no neighbour; from the next hop itself; errors.
+    // To another interface; from another interface; from a sender that is no neighbour; from the next hop itself;
+    // errors.
     for (port, packet, onward) in [
         (&e0, Packet6::udp(SENDER, "2001:db8:61::1", b""), &e1),
         (&e1, Packet6::udp("2001:db8:1::2", "2001:db8:60::1", b""), &e0),
@@ -79,7 +80,7 @@ fn nothing_is_said_where_there_is_no_better_hop() {
     assert_eq!((e0.sent().len(), e1.sent().len()), (0, 0));
 }
 
-/// Hosts take a router for one by its link-local address only.
+/// Hosts identify a router by its link-local address only.
 #[test]
 fn a_router_that_is_known_by_another_address_is_not_told_of() {
     let (mut bed, [e0, ..]) = redirecting();
@@ -97,14 +98,14 @@ fn a_redirect_is_sent_once_a_second_and_only_where_it_is_wanted() {
     let mut expected = error("ip6-redirect", "ICMPv6 redirect sent", 1);
     expected.extend(error("ip6-redirect", "ICMPv6 redirects limited by rate", 99));
     assert_eq!((moved, e0.sent().len()), (expected, 101));
-    // Each destination for itself, and within the rate of all errors.
+    // The limit is per destination, and the rate of all errors applies.
     bed.command("set ip icmp error-rate 3 burst 3").unwrap();
     let moved = bed.errors_of(|_| {
         (0..9).for_each(|host| send(&e0, &Packet6::udp(SENDER, &format!("2001:db8:60::a{host}"), b"")));
     });
     assert_eq!(moved[&("ip6-redirect".into(), "ICMPv6 redirects limited by rate".into())], 6);
     bed.command("set ip icmp error-rate default").unwrap();
-    // Off by default, and again; IPv4's are others.
+    // Redirects are off by default, and can be turned off again; IPv4 has its own setting.
     assert!(bed.command("show running-config").unwrap().contains("set interface ip6 redirects e0 enable\n"));
     assert!(bed.command("show ip icmp").unwrap().ends_with("redirects: none\ninterfaces with ip6 redirects: e0\n"));
     bed.command("set interface ip redirects e0 enable").unwrap();
@@ -113,7 +114,7 @@ fn a_redirect_is_sent_once_a_second_and_only_where_it_is_wanted() {
     let moved = bed.errors_of(|_| send(&e0, &Packet6::udp(SENDER, "2001:db8:60::5", b"")));
     assert_eq!((moved, e0.sent().len()), (Default::default(), 1));
     assert!(!bed.command("show running-config").unwrap().contains("ip6 redirects"));
-    // It goes with its interface.
+    // The setting is removed with the interface.
     bed.command("set interface ip6 redirects e0 enable").unwrap();
     bed.command("set interface state e0 down").unwrap();
     bed.router.delete_interface(e0.index).unwrap();
@@ -125,7 +126,7 @@ fn without_buffers_packets_go_on_and_nobody_is_told() {
     let (mut bed, [e0, ..]) = redirecting();
     send(&e0, &Packet6::udp(SENDER, "2001:db8:60::1", b""));
     let mut all = vec![graph::PacketIndex::default(); 4096];
-    // One for the packet itself.
+    // One free buffer, for the packet itself.
     let free = bed.worker.core().buffers.allocate(&mut all);
     bed.worker.core().buffers.free(&all[free - 1..free]);
     let moved = bed.errors_of(|_| {});

@@ -1,4 +1,4 @@
-//! Router advertisements: what hosts are told, when, and what is heard of other routers.
+//! Router advertisements: their content and times, and what is received from other routers.
 
 use crate::bed::{Bed, Port, error};
 use crate::packet6::*;
@@ -36,7 +36,7 @@ fn advertisements(port: &Port) -> Vec<Vec<u8>> {
     port.sent().into_iter().filter(|frame| frame[54] == 134).collect()
 }
 
-/// An advertisement as it is to be: flags and lifetime, the options behind the Ethernet address and MTU.
+/// The expected advertisement: flags, lifetime, and the options after the Ethernet address and MTU.
 fn expected(port: &Port, flags: u8, lifetime: u16, options: &[&[u8]]) -> Vec<u8> {
     let word = u32::from_be_bytes([64, flags, (lifetime >> 8) as u8, lifetime as u8]);
     let data = [&[0; 8][..], &link_option(1, port.mac), &[5, 1, 0, 0, 0, 0, 5, 220], &options.concat()].concat();
@@ -123,14 +123,14 @@ fn who_asks_is_answered_with_all_or_alone() {
     }
     bed.advance(Duration::from_millis(501));
     assert_eq!(advertisements(&port), [expected(&port, 0, 600, &[&usual_prefix()])], "one for all");
-    // Soon after one for all the next has to wait.
+    // After a multicast advertisement, the next one has to wait.
     hear(&port, &solicitation(&[]));
     bed.run();
     bed.advance(Duration::from_millis(2400));
     assert_eq!(advertisements(&port).len(), 0);
     bed.advance(Duration::from_millis(1200));
     assert_eq!(advertisements(&port).len(), 1);
-    // Alone, as an operator says, who told its address: as often as it asks, once each.
+    // With `ra-send-unicast`, a host that gives its address gets one answer of its own to each solicitation.
     say(&mut bed, "ra-send-unicast");
     bed.advance(seconds(3));
     advertisements(&port);
@@ -154,7 +154,7 @@ fn who_no_longer_speaks_says_so() {
     assert_eq!(advertisements(&port), [expected(&port, 0, 0, &[&usual_prefix()])]);
     bed.advance(seconds(4000));
     assert_eq!(advertisements(&port).len(), 0);
-    // Nothing is said on a link that is down, and all anew when it is back.
+    // No advertisements on a link that is down; they start anew when it comes back.
     say(&mut bed, "no ra-suppress");
     advertisements(&port);
     port.set_carrier(false);
@@ -166,7 +166,7 @@ fn who_no_longer_speaks_says_so() {
     assert_eq!(advertisements(&port).len(), 1);
 }
 
-/// RFC 4861 6.2.5: however a router ceases to advertise, hosts are told by a last advertisement.
+/// RFC 4861 6.2.5: in whatever way a router ceases to advertise, it sends a last advertisement to hosts.
 #[test]
 fn however_a_router_falls_silent_it_says_so() {
     type Act = fn(&mut Bed);
@@ -188,7 +188,7 @@ fn however_a_router_falls_silent_it_says_so() {
         bed.run();
         let mut last = advertisements(&port);
         if how == "another link-local address" {
-            // And begins anew from that.
+            // Advertisements start anew from the new address.
             let next = last.pop().unwrap();
             assert_eq!((&next[22..38], &next[60..62]), (&ip6("fe80::7").octets()[..], &[2, 88][..]));
         }
@@ -198,7 +198,7 @@ fn however_a_router_falls_silent_it_says_so() {
         bed.advance(seconds(1));
         assert_eq!(bed.errors().get(&("e0-output".into(), "interface is down".into())), None, "{how}");
     }
-    // Who has not spoken has nothing to take back.
+    // A router that has not advertised sends no last advertisement.
     let (mut bed, port) = bed();
     bed.command("set interface state e0 down").unwrap();
     bed.run();
@@ -286,7 +286,7 @@ fn all_that_can_be_said_is_said_and_comes_back_with_the_configuration() {
     other.run();
     assert_eq!(stated(&mut other), lines);
     assert_eq!(advertisements(&other_port), [frame]);
-    // Each has its way back.
+    // Each command can be undone.
     for what in [
         "no prefix default",
         "no prefix 2001:db8:5::/64",
@@ -380,7 +380,7 @@ fn other_routers_are_heard_and_remembered_within_bounds() {
         hear(&port, &Packet6::discovery("fe80::9", OURS, 137, 0, &redirect));
     });
     assert_eq!(moved, error(NODE, "redirect to a router is not heeded", 1));
-    // A flood is cut, and pushes out the oldest.
+    // A flood is limited, and the oldest router is replaced.
     bed.advance(seconds(1));
     let moved =
         bed.errors_of(|_| (0..200).for_each(|number| hear(&port, &advertisement(&format!("fe80::1:{number:x}"), 0))));

@@ -1,4 +1,4 @@
-//! Routes: which one a packet takes, and what changes under it.
+//! Routes: which route a packet takes, and what happens when it changes.
 
 use crate::bed::{Bed, Port, host_mac, prefix};
 use crate::packet::*;
@@ -21,7 +21,7 @@ fn weighted(hop: &str, weight: u8) -> Path {
     Path { weight, ..via(hop) }
 }
 
-/// Where a packet for an address goes: the Ethernet address it is sent to, if any.
+/// The Ethernet address that a packet is sent to, if it is sent.
 fn sent_to(bed: &mut Bed, from: &Port, to: &[Port], packet: &Packet) -> Option<MacAddress> {
     from.receive_packet(packet);
     bed.run();
@@ -48,7 +48,7 @@ fn the_longest_match_wins_for_every_length() {
     let mut routes: BTreeMap<Prefix4, u8> = BTreeMap::new();
     let bases: Vec<u32> = (0..4).map(|n| (0x2000_0000 * (n + 1)) | (random.next() as u32 & 0x0fff_ffff)).collect();
     for change in 0..12 {
-        // Routes of all lengths come, change and go.
+        // Routes of all lengths are added, changed and removed.
         for length in (0..=32).chain(0..=32) {
             let around = random.of(&bases) ^ (random.next() as u32).checked_shr(length).unwrap_or(0);
             let prefix = Prefix4::new(around.into(), length as u8).unwrap().network();
@@ -64,7 +64,7 @@ fn the_longest_match_wins_for_every_length() {
             let (first, last) = (u32::from(prefix.first()), u32::from(prefix.last()));
             [first, last, first.wrapping_sub(1), last.wrapping_add(1)]
         });
-        // Not those of hosts' own networks, of groups and of nobody.
+        // Without the hosts' own networks, groups and reserved addresses.
         let is_usable = |address: &u32| (1..224).contains(&(address >> 24)) && !matches!(address >> 24, 10 | 127);
         let addresses: Vec<Ipv4Addr> = edges.filter(is_usable).map(Ipv4Addr::from).collect();
         let mut expected = Vec::new();
@@ -75,7 +75,7 @@ fn the_longest_match_wins_for_every_length() {
             expected.extend(longest.map(|(_, n)| forwarded(&frame, host_mac(ip(&hop(*n))), e1.mac)));
         }
         bed.run();
-        // Other orders than that of arrival are possible only by way of errors.
+        // Packets are never reordered, except by way of errors.
         assert_eq!(e1.sent(), expected);
         e0.sent();
     }
@@ -94,7 +94,7 @@ fn a_route_is_added_replaced_and_deleted() {
     assert_eq!(goes_to(&mut bed, e0, others, "50.1.1.1"), hop_mac("10.0.1.2"));
     bed.router.add_route(to, Source::Config, vec![via("10.0.2.2")], true).unwrap();
     assert_eq!(goes_to(&mut bed, e0, others, "50.1.1.1"), hop_mac("10.0.2.2"));
-    // Adding is adding: now there are two.
+    // Adding keeps the first path: now there are two.
     bed.router.add_route(to, Source::Config, vec![via("10.0.1.2")], false).unwrap();
     assert_eq!(bed.router.ip.routes().get(to).unwrap().sources[&Source::Config].len(), 2);
     bed.router.remove_route(to, Source::Config, &[via("10.0.2.2")]).unwrap();
@@ -163,7 +163,7 @@ fn flows_spread_over_paths_by_weight() {
         for (hop, weight) in hops.iter().zip(weights) {
             let exact = weight as f64 / total as f64;
             let share = counts.get(&host_mac(ip(hop))).copied().unwrap_or(0) as f64 / FLOWS as f64;
-            // Buckets may be a tenth off in all, flows a little more.
+            // Buckets may be a tenth off in total, flows a little more.
             assert!((share - exact).abs() < 0.07, "{weights:?}: {hop} has {share}, not {exact}");
         }
     }
@@ -201,7 +201,7 @@ fn all_fragments_of_a_packet_take_one_path() {
     bed.route("50.0.0.0/8", &["10.0.1.2", "10.0.2.2"]);
     let mut used = [false; 2];
     for host in 0..40 {
-        // Of different "ports": what a later fragment has there is data.
+        // With different "ports", because a later fragment has data in their place.
         for (fragment, port) in [(MORE_FRAGMENTS, 1u8), (MORE_FRAGMENTS | 2, 77), (4, 200)] {
             let mut packet = Packet::udp("10.0.0.2", &format!("50.1.1.{host}"), &[1; 16]).fragment(fragment);
             packet.payload[..4].fill(port);
@@ -263,12 +263,12 @@ fn an_address_brings_its_network_and_takes_it_away() {
         assert_eq!(goes_to(&mut bed, e0, &ports[1..], address), hop_mac("70.0.0.2"));
     }
     bed.router.remove_address(e1.index, prefix("70.0.0.1/24")).unwrap();
-    // The static neighbour is still there, with its route, on which the next hop hangs now.
+    // The static neighbour's route is still there, and the next hop now depends on it.
     assert_eq!(goes_to(&mut bed, e0, &ports[1..], "80.1.1.1"), hop_mac("70.0.0.2"));
     assert_eq!(goes_to(&mut bed, e0, &ports[1..], "70.0.0.77"), hop_mac("10.0.2.2"));
     assert_eq!(bed.router.ip.routes().len(), routes + 2);
     bed.router.remove_neighbour(NeighbourKey::new(e1.index, ip("70.0.0.2"))).unwrap();
-    // The route that lost its next hop is still there, unresolved: the default route is no way to one.
+    // The route that lost its next hop is still there, unresolved: the default route does not resolve next hops.
     assert_eq!(goes_to(&mut bed, e0, &ports[1..], "80.1.1.1"), hop_mac("10.0.2.2"));
     assert!(bed.router.ip.routes().get(prefix("80.0.0.0/8")).unwrap().installed.is_none());
     assert!(matches!(bed.router.remove_address(e1.index, prefix("70.0.0.1/24")), Err(Error::NoSuchAddress { .. })));
@@ -309,7 +309,7 @@ fn overlapping_and_impossible_addresses_are_refused() {
         let result = bed.router.add_address(e0.index, prefix(taken));
         assert!(matches!(result, Err(Error::AddressTaken { .. })), "{taken}");
     }
-    // On one's own network only with the same prefix.
+    // A second address in an interface's own network must have the same prefix length.
     assert!(bed.router.add_address(e1.index, prefix("10.0.1.130/25")).is_err());
     for bad in ["0.0.0.1/8", "127.0.0.1/8", "224.0.0.1/24", "250.1.1.1/24", "20.0.0.0/24", "20.0.0.255/24", "1.2.3.4/0"]
     {
@@ -327,7 +327,7 @@ fn a_host_route_onto_an_interface_reaches_the_host_itself() {
     let (mut bed, ports) = Bed::with_three_ports();
     bed.route_way("10.0.1.2/32", PathAction::Attached(ports[1].index));
     assert_eq!(goes_to(&mut bed, &ports[0], &ports[1..], "10.0.1.2"), hop_mac("10.0.1.2"));
-    // And asks for one that is not known.
+    // The router asks for a host that is not known.
     bed.route_way("10.0.1.77/32", PathAction::Attached(ports[1].index));
     ports[0].receive_packet(&Packet::udp("10.0.0.2", "10.0.1.77", b"x"));
     bed.run();
@@ -391,7 +391,7 @@ fn an_interface_takes_its_routes_and_neighbours_with_it() {
     assert!(bed.router.neighbours.iter().all(|(key, _)| key.interface != e1.index));
     assert_eq!(goes_to(&mut bed, &e0, &[e2], "10.0.1.2"), hop_mac("10.0.2.2"));
     assert!(matches!(bed.router.delete_interface(e1.index), Err(Error::NoSuchInterface(_))));
-    // Packets of the device that is gone go nowhere.
+    // Packets of a removed device are not forwarded.
     e0.sent();
     e1.receive_packet(&Packet::udp("10.0.1.2", "10.0.0.2", b"x"));
     bed.run();
@@ -436,7 +436,7 @@ fn a_new_mac_or_mtu_holds_for_known_neighbours() {
     e0.receive_packet(&packet);
     bed.run();
     assert_eq!(e1.sent(), [forwarded(&frame, host_mac(packet.destination), mac)]);
-    // Frames for the old address are another station's now.
+    // Frames to the old address are for another station now.
     e1.receive(Packet::udp("10.0.1.2", "10.0.0.2", b"x").frame(e1.mac, mac));
     let moved = bed.errors_of(|_| {});
     assert_eq!(moved, crate::bed::error("ethernet-input", "l3 mac mismatch", 1));
@@ -482,7 +482,7 @@ fn refused_operations_change_nothing() {
     bed.router.add_route(to, Source::Config, many(MAX_PATHS), true).unwrap();
 }
 
-/// All that control knows, in words.
+/// The whole state of control, as text.
 pub fn snapshot(bed: &Bed) -> String {
     let router = &bed.router;
     let mut lines: Vec<String> = router
@@ -524,7 +524,7 @@ fn a_renamed_interface_works_on() {
     bed.router.delete_interface(e1.index).unwrap();
 }
 
-/// Three ports, and what a command that is refused says.
+/// The error of a command that must be refused and change nothing.
 fn refusal(bed: &mut Bed, command: &str) -> String {
     let before = snapshot(bed);
     let error = bed.command(command).expect_err(command);
@@ -556,7 +556,7 @@ fn a_next_hop_that_cannot_work_is_refused_with_the_reason() {
             assert!(said.starts_with(&format!("ip route {verb}: {reason}")), "{said}");
         }
     }
-    // A network that is configured is one, whatever the state of its interface.
+    // A configured network counts, whatever the state of its interface.
     bed.command("ip route add 50.0.0.0/8 via 10.0.2.2 via 10.0.2.2 e2").unwrap();
     bed.command("ip route add 51.0.0.0/8 via 99.0.0.1 offlink via 99.0.0.1 e1 onlink").unwrap();
 }
@@ -576,17 +576,17 @@ fn a_next_hop_on_the_link_is_asked_for_and_listened_to() {
     e1.receive(ethernet(e1.mac, hop, 0x0806, &reply));
     bed.run();
     assert_eq!(e1.sent(), [forwarded(&frame, hop, e1.mac)]);
-    // The hop itself is reached, and nobody else of its network.
+    // The next hop itself is reachable, but no other host of its network.
     assert_eq!(goes_to(&mut bed, e0, &ports[1..], "99.0.0.1"), Some(hop));
     assert_eq!(goes_to(&mut bed, e0, &ports[1..], "99.0.0.2"), None);
     e1.receive(ethernet(e1.mac, hop, 0x0806, &arp(REPLY, (hop, "99.0.0.2"), (e1.mac, "10.0.1.1"))));
     let moved = bed.errors_of(|_| {});
     assert_eq!(moved, crate::bed::error("arp-input", "IP4 source address not local to subnet", 1));
-    // And not on another wire.
+    // Nor is it accepted on another link.
     ports[2].receive(ethernet(ports[2].mac, hop, 0x0806, &arp(REPLY, (hop, "99.0.0.1"), (ports[2].mac, "10.0.2.1"))));
     let moved = bed.errors_of(|_| {});
     assert_eq!(moved, crate::bed::error("arp-input", "IP4 source address not local to subnet", 1));
-    // It stays with the last route that insists.
+    // The next hop stays reachable as long as one route says `onlink`.
     bed.command("ip route del 50.0.0.0/8").unwrap();
     assert_eq!(goes_to(&mut bed, e0, &ports[1..], "51.0.0.1"), Some(hop));
     bed.command("ip route del 51.0.0.0/8").unwrap();
@@ -610,7 +610,7 @@ fn a_next_hop_may_be_behind_a_route_onto_an_interface() {
     assert!(bed.router.ip.routes().get(prefix("50.0.0.0/8")).unwrap().installed.is_none());
     bed.command("ip route add 99.0.0.0/8 via e1").unwrap();
     assert!(bed.router.ip.routes().get(prefix("50.0.0.0/8")).unwrap().installed.is_some());
-    // Hosts there are asked for, and believed.
+    // Hosts of that network are asked for, and their replies accepted.
     e0.receive_packet(&Packet::udp("10.0.0.2", "99.0.0.77", b"x"));
     bed.run();
     let request = arp(REQUEST, (e1.mac, "10.0.1.1"), (MacAddress::ZERO, "99.0.0.77"));
@@ -666,9 +666,9 @@ fn a_dead_link_loses_its_routes_and_its_share_and_gets_them_back() {
         assert_eq!(spread(&mut bed, e0, others, 100), BTreeMap::from([(host_mac(ip("10.0.2.2")), 100)]));
         assert_eq!(goes_to(&mut bed, e0, others, "53.0.0.1"), None);
         assert_eq!(goes_to(&mut bed, e0, others, "52.0.0.1"), None);
-        // That reaches its next hop by the operator's route to its network.
+        // This route reaches its next hop by the operator's route to that network.
         assert_eq!(goes_to(&mut bed, e0, others, "51.0.0.1"), hop_mac("10.0.2.2"));
-        // An operator's route stands in for the network and for its static neighbour.
+        // The operator's route replaces the network and its static neighbour.
         assert_eq!(goes_to(&mut bed, e0, others, "10.0.1.2"), hop_mac("10.0.2.2"));
         let detail = bed.command("show ip fib 53.0.0.0/8").unwrap();
         assert!(detail.contains("oper-flags:unresolved"), "{detail}");
@@ -677,7 +677,7 @@ fn a_dead_link_loses_its_routes_and_its_share_and_gets_them_back() {
         assert_eq!(bed.json("show interface e1")["interfaces"][0]["link"], "down");
         e1.set_carrier(true);
         bed.advance(Duration::from_secs(1));
-        // It says who it is, to the hosts that knew it elsewhere.
+        // The router announces its address to hosts that may know another one.
         let announcement = arp(REQUEST, (e1.mac, "10.0.1.1"), (MacAddress::ZERO, "10.0.1.1"));
         assert_eq!(e1.sent(), [ethernet(MacAddress::BROADCAST, e1.mac, 0x0806, &announcement)]);
         assert_eq!(spread(&mut bed, e0, others, 200).len(), 2);
@@ -687,7 +687,7 @@ fn a_dead_link_loses_its_routes_and_its_share_and_gets_them_back() {
     }
 }
 
-/// What `show ip fib` says, but for the numbers of objects.
+/// The output of `show ip fib` without object numbers.
 fn without_indices(text: &str) -> String {
     let plain = |line: &str| line.split(' ').filter(|word| !word.contains("index:") && !word.contains("[@")).collect();
     text.lines().map(plain).collect::<Vec<String>>().join("\n")
@@ -705,7 +705,7 @@ fn a_link_that_flaps_is_looked_at_no_more_than_so_often() {
         looks += 1;
     }
     assert!(looks <= 75, "at rest once a second: {looks} in a minute");
-    // However often it flaps between.
+    // However often the carrier changes in between.
     let mut changes = 0;
     for millisecond in 0..3000 {
         e1.set_carrier(millisecond > 1100 && millisecond / 7 % 2 == 0);
@@ -740,7 +740,7 @@ fn a_flap_costs_what_hangs_on_the_link() {
     println!("{ROUTES} of {} routes: {down:?} down, {up:?} up", 2 * ROUTES);
     let resolved = |bed: &Bed| bed.router.ip.routes().values().filter(|route| route.installed.is_some()).count();
     let all = resolved(&bed);
-    // Without routes of its own it costs next to nothing: what does not hang on it is not touched.
+    // On an interface without routes it costs next to nothing: routes that do not depend on it are not touched.
     let bare = bed.port("bare", &["10.9.0.1/24"]);
     println!("none of {} routes: {:?} down", 2 * ROUTES, time(&mut bed, &bare, false));
     assert_eq!(resolved(&bed), all + 2, "the first and the last address of its network");
@@ -768,7 +768,7 @@ fn an_unnumbered_interface_speaks_with_the_address_of_another() {
         bed.command("show interface address p").unwrap(),
         "p (up):\n  unnumbered, use loop0\n  L3 192.0.2.1/32\n"
     );
-    // A stranger is not listened to; who has a route is, and answered.
+    // An ARP request of an unknown peer is ignored; one of a peer with a route is answered.
     let request = arp(REQUEST, (peer, "192.0.2.2"), (MacAddress::ZERO, "192.0.2.1"));
     p.receive(ethernet(MacAddress::BROADCAST, peer, 0x0806, &request));
     let moved = bed.errors_of(|_| {});
@@ -778,7 +778,7 @@ fn an_unnumbered_interface_speaks_with_the_address_of_another() {
     bed.run();
     let reply = arp(REPLY, (p.mac, "192.0.2.1"), (peer, "192.0.2.2"));
     assert_eq!(p.sent(), [ethernet(peer, p.mac, 0x0806, &reply)]);
-    // A gateway reached through it, and one that is asked for with the lender's address.
+    // A gateway that is reached through the peer, and one that is asked for with the lender's address.
     bed.command("ip route add 50.0.0.0/8 via 192.0.2.2").unwrap();
     bed.command("ip route add 51.0.0.0/8 via 192.0.2.9 p onlink").unwrap();
     assert_eq!(goes_to(&mut bed, e0, std::slice::from_ref(&p), "50.0.0.1"), Some(peer));
@@ -790,13 +790,13 @@ fn an_unnumbered_interface_speaks_with_the_address_of_another() {
     bed.run();
     let answer = Packet::new("192.0.2.1", "192.0.2.2", ICMP, &icmp(0, 0, 0x0042_0007, b"hello"));
     assert_eq!(p.sent(), [answer.frame(peer, p.mac)]);
-    // It has no other addresses meanwhile, and nobody takes the lender away under it.
+    // A borrower cannot have addresses of its own, and its lender cannot be deleted.
     refusal(&mut bed, "set interface ip address p 10.9.0.1/24");
     refusal(&mut bed, "set interface unnumbered e0 use p");
     refusal(&mut bed, "set interface unnumbered loop0 use e0");
     let said = refusal(&mut bed, "delete interface loop0");
     assert!(said.ends_with("loop0 lends its addresses to p: 'set interface unnumbered del p' first"), "{said}");
-    // They follow the lender's.
+    // The borrower's addresses follow the lender's.
     bed.command("set interface ip address loop0 192.0.2.5/32").unwrap();
     bed.command("set interface ip address del loop0 192.0.2.1/32").unwrap();
     let request = arp(REQUEST, (peer, "192.0.2.2"), (MacAddress::ZERO, "192.0.2.5"));
@@ -826,7 +826,7 @@ fn secondary_addresses_stay_when_the_primary_goes() {
     assert_eq!(["10.0.1.1", "10.0.1.9", "20.0.0.1", "20.0.0.5"].map(|target| asks(&mut bed, target)), [0, 1, 1, 1]);
     bed.command("set interface ip address del e1 all").unwrap();
     assert_eq!(bed.command("show interface address e1").unwrap(), "e1 (up):\n");
-    // A static neighbour is still there; no network is.
+    // The static neighbour is still there, but no network.
     let left = bed.router.ip.routes().keys().filter(|prefix| prefix.to_string().starts_with("10.0.1."));
     assert_eq!(left.map(|prefix| prefix.to_string()).collect::<Vec<_>>(), ["10.0.1.2/32"]);
 }
@@ -838,7 +838,7 @@ fn a_static_neighbour_makes_routes_work_and_takes_them_along() {
     bed.route("20.0.0.0/8", &["10.0.1.2"]);
     bed.route("20.1.0.0/16", &["10.0.2.2"]);
     let (other, mine) = (hop_mac("10.0.1.2"), "02:00:00:00:00:09".parse().ok());
-    // Off every network, and on that of another interface; with a route of its own and without.
+    // A next hop on no network, and one on another interface's network; with a route of its own and without.
     for (hop, kind) in
         [("192.0.2.9", ""), ("192.0.2.9", " no-fib-entry"), ("10.0.2.77", ""), ("10.0.2.77", " no-fib-entry")]
     {
@@ -897,14 +897,14 @@ fn neighbours_go_with_the_address_that_an_interface_borrowed() {
     assert!(!bed.command("show ip neighbors e3").unwrap().contains("10.50.0.2"));
 }
 
-/// Numbers of what is gone are given up, and given out again.
+/// Object numbers are freed with their objects, and used again.
 #[test]
 fn next_hops_that_go_for_long_leave_nothing_and_come_again() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
     for _ in 0..3 {
         let route = |word: &str, at: usize| format!("ip route {word} 40.0.{at}.0/24 via 10.0.1.{}", at + 2);
         (0..200).for_each(|at| drop(bed.command(&route("add", at)).unwrap()));
-        // Some stay: the last, one between, none.
+        // Two neighbours stay: the last one, and one in between.
         let kept = [199, 77];
         bed.router.ip.audit().unwrap();
         for at in (0..200).filter(|at| !kept.contains(at)) {

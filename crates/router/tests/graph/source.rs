@@ -1,4 +1,4 @@
-//! Whose packets are taken: source checks per interface, and what may be sent to the router.
+//! Source checks per interface, and which packets to the router are accepted.
 
 use crate::bed::{Bed, Port, error, host_mac};
 use crate::packet::*;
@@ -7,7 +7,7 @@ use quiver_router::ip::control::{Path, PathAction, Source};
 const STRICT: &str = "uRPF drop (strict)";
 const LOOSE: &str = "uRPF drop (loose)";
 
-/// Sends from each source by e0; which of them get through to e1.
+/// Sends a packet from each source by e0. Returns the sources whose packets reach e1.
 fn get_through<'a>(bed: &mut Bed, ports: &[Port; 3], sources: &[&'a str]) -> Vec<&'a str> {
     let passes = |source: &&&str| {
         ports[0].receive_packet(&Packet::udp(source, "10.0.1.2", b"data"));
@@ -17,8 +17,8 @@ fn get_through<'a>(bed: &mut Bed, ports: &[Port; 3], sources: &[&'a str]) -> Vec
     sources.iter().filter(passes).copied().collect()
 }
 
-/// Of e0: attached, routed, by one of two paths, through an unknown neighbour; of others; of
-/// nobody; ours.
+/// Behind e0: two attached hosts, a routed one, and one with a path by e0 to an unknown neighbour. Then two behind
+/// other interfaces, one whose route drops, one without a route, and an address of ours.
 const SOURCES: &[&str] =
     &["10.0.0.2", "10.0.0.77", "50.0.0.1", "51.0.0.1", "10.0.2.2", "52.0.0.1", "53.0.0.1", "99.1.1.1", "10.0.2.1"];
 
@@ -39,7 +39,7 @@ fn strict_takes_what_the_routes_would_send_back_by_the_same_interface() {
     bed.command("set urpf ip4 rx strict e0").unwrap();
     let own = ["10.0.0.2", "10.0.0.77", "50.0.0.1", "51.0.0.1"];
     assert_eq!(get_through(&mut bed, &ports, SOURCES), own);
-    // Other interfaces are not concerned.
+    // Other interfaces are not affected.
     ports[2].receive_packet(&Packet::udp("99.1.1.1", "10.0.1.2", b"data"));
     bed.run();
     assert_eq!(ports[1].sent().len(), 1);
@@ -65,21 +65,20 @@ fn the_default_route_counts_only_when_allowed() {
         assert_eq!(bed.errors_of(|_| drop(ports[0].receive_packet(&stranger))), error("ip4-rx-urpf", name, 1));
         bed.command(&format!("set urpf ip4 rx {mode} e0 allow-default")).unwrap();
         assert_eq!(get_through(&mut bed, &ports, &["99.1.1.1"]), ["99.1.1.1"]);
-        // What has a route of its own is not helped by the default.
+        // The default route does not help a source with a route of its own.
         assert_eq!(get_through(&mut bed, &ports, &["53.0.0.1"]), [""; 0]);
     }
-    // The default leads elsewhere.
+    // The default route leads elsewhere.
     bed.route("0.0.0.0/0", &["10.0.2.2"]);
     bed.command("set urpf ip4 rx strict e0 allow-default").unwrap();
     assert_eq!(get_through(&mut bed, &ports, &["99.1.1.1"]), [""; 0]);
-    // It leads nowhere.
+    // The default route drops.
     bed.route_way("0.0.0.0/0", PathAction::Drop);
     bed.command("set urpf ip4 rx loose e0 allow-default").unwrap();
     assert_eq!(get_through(&mut bed, &ports, &["99.1.1.1"]), [""; 0]);
 }
 
-/// Vectors of all lengths take the lookup's kernels; those that mix interfaces are judged packet
-/// by packet.
+/// Vectors of all lengths use the lookup kernels. Those that mix interfaces are checked packet by packet.
 #[test]
 fn whole_vectors_are_judged_packet_by_packet() {
     let (mut bed, ports) = bed();
@@ -109,7 +108,7 @@ fn a_question_of_a_host_without_address_passes_every_check() {
     let (mut bed, ports) = bed();
     bed.command("set urpf ip4 rx strict e0").unwrap();
     let moved = bed.errors_of(|_| drop(ports[0].receive_packet(&Packet::udp("0.0.0.0", "255.255.255.255", b"dhcp"))));
-    // Nobody listens here; it got there.
+    // No node listens here, but the packet passed the check.
     assert_eq!(moved, error("ip4-icmp-error", "no ICMP error about a group-addressed packet", 1));
 }
 
@@ -125,7 +124,8 @@ fn the_router_hears_who_it_can_answer_and_itself() {
     bed.route("0.0.0.0/0", &["10.0.0.2"]);
     let moved = bed.errors_of(|_| drop(ports[0].receive_packet(&ping("99.1.1.1"))));
     assert_eq!(moved, error("ip4-icmp-input", "echo replies sent", 1));
-    // In the midst of others the forged one is told apart, and a ping of our own address is none.
+    // Among other packets, the one forged with our address is dropped. A ping of our own address is not taken for
+    // forged.
     (0..20).for_each(|_| drop(ports[0].receive_packet(&ping("10.0.0.2"))));
     ports[0].receive_packet(&ping("10.0.2.1"));
     (0..20).for_each(|_| drop(ports[0].receive_packet(&ping("10.0.0.2"))));
@@ -201,9 +201,9 @@ fn what_is_for_all_here_is_checked_as_well() {
     bed.command("set urpf ip4 rx strict e0").unwrap();
     assert_eq!(receive(&mut bed, &all("99.1.1.1")), error("ip4-rx-urpf", STRICT, 1));
     assert_eq!(receive(&mut bed, &all("10.0.0.2")), taken);
-    // Who has no address yet may ask.
+    // A host without an address may send.
     assert_eq!(receive(&mut bed, &all("0.0.0.0")), taken);
-    // Options are checked before.
+    // Options are checked first.
     let routed = [131, 7, 4, 10, 0, 1, 2, 0];
     let moved = receive(&mut bed, &all("10.0.0.2").options(&routed));
     assert_eq!(moved.get(&("ip4-options".into(), "ip4 source route refused".into())), Some(&1), "{moved:?}");

@@ -1,4 +1,4 @@
-//! Whose packets of IPv6 are taken: source checks per interface.
+//! Source checks of IPv6 per interface.
 
 use crate::bed::{Bed, Port, error};
 use crate::bed6::{OURS, bed as three_ports, mac_of, solicitation};
@@ -8,8 +8,9 @@ use quiver_router::ip::control::{Path, PathAction, Source};
 const STRICT: &str = "uRPF drop (strict)";
 const LOOSE: &str = "uRPF drop (loose)";
 
-/// Of e0: attached, routed, by one of two paths, through an unknown neighbour; of others; of
-/// nobody; ours; of addresses that are looked at one by one.
+/// Behind e0: two attached hosts, a routed one, and one with a path by e0 to an unknown neighbour. Then two behind
+/// other interfaces, one whose route drops, one without a route, an address of ours, and one that is checked packet by
+/// packet.
 const SOURCES: &[&str] = &[
     "2001:db8::2",
     "2001:db8::77",
@@ -22,7 +23,7 @@ const SOURCES: &[&str] = &[
     "2001:db8:2::1",
     "0:0:1::1",
 ];
-/// The first ones of them that lie behind e0.
+/// How many of them are behind e0.
 const OWN: usize = 4;
 
 fn say(bed: &mut Bed, line: &str) {
@@ -49,7 +50,7 @@ fn send(port: &Port, packet: &Packet6) -> Vec<u8> {
     frame
 }
 
-/// Sends from each source by e0; which of them get through to e1.
+/// Sends a packet from each source by e0. Returns the sources whose packets reach e1.
 fn get_through<'a>(bed: &mut Bed, ports: &[Port; 3], sources: &[&'a str]) -> Vec<&'a str> {
     let passes = |source: &&&str| {
         send(&ports[0], &Packet6::udp(source, "2001:db8:1::2", b"data"));
@@ -65,7 +66,7 @@ fn strict_takes_what_the_routes_would_send_back_by_the_same_interface() {
     assert_eq!(get_through(&mut bed, &ports, SOURCES), SOURCES, "nothing is checked unless asked");
     say(&mut bed, "set urpf ip6 rx strict e0");
     assert_eq!(get_through(&mut bed, &ports, SOURCES), SOURCES[..OWN]);
-    // Other interfaces are not concerned.
+    // Other interfaces are not affected.
     send(&ports[2], &Packet6::udp("2001:db8:99::1", "2001:db8:1::2", b"data"));
     bed.run();
     assert_eq!(ports[1].sent().len(), 1);
@@ -100,20 +101,20 @@ fn the_default_route_counts_only_when_allowed() {
         assert_eq!(bed.errors_of(|_| drop(send(&ports[0], &stranger))), error("ip6-rx-urpf", name, 1));
         say(&mut bed, &format!("set urpf ip6 rx {mode} e0 allow-default"));
         assert_eq!(get_through(&mut bed, &ports, &["2001:db8:99::1"]), ["2001:db8:99::1"]);
-        // What has a route of its own is not helped by the default.
+        // The default route does not help a source with a route of its own.
         assert_eq!(get_through(&mut bed, &ports, &["2001:db8:53::1"]), [""; 0]);
     }
-    // The default leads elsewhere.
+    // The default route leads elsewhere.
     say(&mut bed, "ip route replace ::/0 via 2001:db8:2::2");
     say(&mut bed, "set urpf ip6 rx strict e0 allow-default");
     assert_eq!(get_through(&mut bed, &ports, &["2001:db8:99::1"]), [""; 0]);
-    // It leads nowhere.
+    // The default route drops.
     say(&mut bed, "ip route replace ::/0 via drop");
     say(&mut bed, "set urpf ip6 rx loose e0 allow-default");
     assert_eq!(get_through(&mut bed, &ports, &["2001:db8:99::1"]), [""; 0]);
 }
 
-/// Vectors of all lengths take the lookup's kernels; those that mix interfaces are judged packet by packet.
+/// Vectors of all lengths use the lookup kernels. Those that mix interfaces are checked packet by packet.
 #[test]
 fn whole_vectors_are_judged_packet_by_packet() {
     let (mut bed, ports) = bed();
@@ -149,7 +150,7 @@ fn a_path_that_is_all_weight_still_counts() {
     assert_eq!(get_through(&mut bed, &ports, &["2001:db8:54::1"]), ["2001:db8:54::1"]);
 }
 
-/// The routes of the table count to which the interface belongs, and of tables to which those lead.
+/// Sources are looked up in the interface's table, and in tables that its routes lead to.
 #[test]
 fn sources_are_sought_in_the_table_of_the_interface() {
     let (mut bed, ports) = bed();
@@ -166,7 +167,7 @@ fn sources_are_sought_in_the_table_of_the_interface() {
     assert_eq!(get_through(&mut bed, &ports, &sources), sources[..2]);
 }
 
-/// What stations say to find each other and to be given an address is heard on an interface that takes nothing else.
+/// Messages of Neighbor Discovery and address configuration pass any source check.
 #[test]
 fn what_is_said_on_the_link_is_heard_whatever_routes_say() {
     let (mut bed, ports) = bed();
@@ -183,21 +184,21 @@ fn what_is_said_on_the_link_is_heard_whatever_routes_say() {
         };
         let discovered = "icmp6-neighbor-discovery";
         for (packet, node, reason) in [
-            // Has anybody this address? It is ours.
+            // A probe for our own address.
             (nobody(&solicited_group(OURS), (135, 0), &ip6(OURS).octets()), discovered, "neighbor advertisements sent"),
             (nobody("ff02::2", (133, 0), &[]), discovered, "router solicitations received"),
             (listens("::"), "icmp6-multicast-listener", "multicast listener reports received"),
             (listens("fe80::9"), "icmp6-multicast-listener", "multicast listener reports received"),
             (Packet6::echo_request("fe80::9", OURS, b"x"), "ip6-icmp-input", "echo replies sent"),
             (Packet6::echo_request("fe80::9", "fe80::ff:fe00:1000", b"x"), "ip6-icmp-input", "echo replies sent"),
-            // It is told why it is not heard, by who reads it.
+            // The node that receives it reports why it is ignored.
             (solicitation("2001:db8:99::9", OURS, &[]), discovered, "neighbor discovery sender is not on link"),
         ] {
             let moved = bed.errors_of(|_| drop(send(&ports[0], &packet)));
             assert!(moved.contains_key(&(node.into(), reason.into())), "{mode}: {packet:?}: {moved:?}");
             assert!(moved.keys().all(|(node, _)| node != "ip6-rx-urpf"), "{mode}: {moved:?}");
         }
-        // On their way elsewhere they go no further than others of their kind.
+        // When they are forwarded, the usual rules apply.
         let onward = Packet6::udp("fe80::9", "2001:db8:1::2", b"data");
         let moved = bed.errors_of(|_| drop(send(&ports[0], &onward)));
         assert_eq!(moved, error("ip6-icmp-error", "ICMPv6 beyond scope of source sent", 1));
@@ -206,7 +207,7 @@ fn what_is_said_on_the_link_is_heard_whatever_routes_say() {
     }
 }
 
-/// A forged question to all would have all answer to who did not ask.
+/// A forged request to a group would make all members answer a host that did not ask.
 #[test]
 fn what_is_for_groups_and_for_the_link_is_checked_as_well() {
     let (mut bed, ports) = bed();
@@ -217,7 +218,7 @@ fn what_is_for_groups_and_for_the_link_is_checked_as_well() {
         assert_eq!(of("2001:db8:2::2"), error("ip6-rx-urpf", STRICT, 1), "{destination}");
         assert_eq!(of("2001:db8::2"), error("ip6-icmp-input", "echo replies sent", 1), "{destination}");
     }
-    // What looks like a question for a neighbour and is on its way elsewhere is a packet like others.
+    // A message that looks like a solicitation but is forwarded is checked like any packet.
     let posing = Packet6::discovery("2001:db8:99::1", "2001:db8:1::2", 135, 0, &ip6("2001:db8:1::2").octets());
     assert_eq!(bed.errors_of(|_| drop(send(&ports[0], &posing))), error("ip6-rx-urpf", STRICT, 1));
 }

@@ -1,4 +1,4 @@
-//! Copies of an interface's packets: to the byte, to whom, and at nobody's cost.
+//! SPAN copies of an interface's packets: to the byte, to the right destination, without effects on the original.
 
 use crate::bed::{Arrival, Bed, Port, error, host_mac};
 use crate::bed6;
@@ -10,7 +10,7 @@ use graph::buffer::{Offload, Segmentation};
 use graph::flag;
 use wire::MacAddress;
 
-/// Three ports that forward, and two that only listen.
+/// Three ports that forward, and two that are SPAN destinations.
 fn bed() -> (Bed, [Port; 3], [Port; 2]) {
     let (mut bed, ports) = Bed::with_three_ports();
     let listeners = ["s0", "s1"].map(|name| bed.port(name, &[]));
@@ -62,7 +62,7 @@ fn what_is_dropped_is_copied_as_it_came_padding_and_all() {
         bed.run();
         assert_eq!(s0.sent(), [frame]);
     }
-    // Not what comes while it is down.
+    // Frames that arrive while it is down are not copied.
     say(&mut bed, "set interface state e0 down");
     e0.receive_packet(&udp());
     bed.run();
@@ -95,7 +95,7 @@ fn what_is_left_to_do_for_a_packet_is_done_for_its_copy() {
     say(&mut bed, "set interface span e0 destination able rx");
     let packet = Packet::tcp("10.0.0.2", "10.0.1.2", 1, &[7; 100]);
     let whole = packet.frame(e0.mac, host_mac(packet.source));
-    // The sender left the checksum to us: the field has the pseudo header's sum.
+    // The sender left the checksum to the device: the field has the pseudo header's sum.
     let mut begun = whole.clone();
     begun[50..52].copy_from_slice(&(!checksum(&packet.pseudo_header())).to_be_bytes());
     let offload = Offload { checksum_start: 20, checksum_offset: 16, ..Offload::default() };
@@ -106,7 +106,7 @@ fn what_is_left_to_do_for_a_packet_is_done_for_its_copy() {
     let left = able.sent_whole();
     assert_eq!((left[0].flags, left[0].offload), (flag::PARTIAL_CHECKSUM, offload), "left to one that does");
     assert_eq!(left[0].frame, begun.frame);
-    // To be cut: the copy is, too, each piece with its own checksum.
+    // A packet to be segmented: the copy is segmented, too, each piece with its own checksum.
     let offload = Offload { segment_size: 60, header_length: 40, kind: Segmentation::Tcp4, ..offload };
     e0.receive(Arrival { flags: flag::PARTIAL_CHECKSUM | flag::SEGMENTED, offload, ..begun });
     bed.run();
@@ -133,7 +133,7 @@ fn several_listen_and_none_to_a_copy() {
     }
     let frame = e0.receive_packet(&udp());
     bed.run();
-    // e1 sent it; e0 sent the copy of that, which is not copied to s0.
+    // e1 sent the packet and e0 sent its copy. The copy is not copied again to s0.
     assert_eq!((e1.sent().len(), e0.sent().len()), (1, 1));
     assert_eq!((s0.sent(), s1.sent()), (vec![frame.clone()], vec![frame]));
     assert_eq!(
@@ -162,7 +162,7 @@ fn a_listener_that_cannot_take_copies_costs_copies_only() {
     assert_eq!(forward(&mut bed), also("s0-tx", "device has no room"));
     say(&mut bed, "set interface state s0 down");
     assert_eq!(forward(&mut bed), also("s0-output", "interface is down"));
-    // Lost by the listener, not by who is listened to.
+    // The drop counts for the SPAN destination, not for the mirrored interface.
     assert_eq!((bed.counters(&s0)[5], bed.counters(&e0)[5]), (2, 0));
     say(&mut bed, "delete interface s0");
     assert_eq!(forward(&mut bed), Default::default());
@@ -209,12 +209,12 @@ fn sessions_are_refused_shown_saved_and_follow_names() {
     let frame = e0.receive_packet(&udp());
     bed.run();
     assert_eq!((s0.sent(), e1.sent().len()), (vec![frame], 1));
-    // A source that goes takes its sessions along; one that comes anew has none.
+    // A mirrored interface that is deleted takes its sessions along. A new one of the same name has none.
     say(&mut bed, "delete interface uplink");
     assert!(!bed.command("show running-config").unwrap().contains("span"));
 }
 
-/// The ports of [`bed6::bed`] and one that only listens.
+/// The ports of [`bed6::bed`], and one that is a SPAN destination.
 fn bed6() -> (Bed, [Port; 3], Port) {
     let (mut bed, ports) = bed6::bed();
     let listener = bed.port("s0", &[]);
@@ -258,13 +258,13 @@ fn what_the_link_and_the_router_say_to_each_other_in_ip6_is_copied() {
     let answer = answer.frame(bed6::mac_of(0), e0.mac);
     assert_eq!(e0.sent(), std::slice::from_ref(&answer));
     assert_eq!(s0.sent(), [question, answer]);
-    // Dropped, and copied as it came.
+    // The packet is dropped, but was copied unchanged.
     let mut stray = Packet6::udp("2001:db8::2", "ff0e::7", b"to a group").frame(e0.mac, bed6::mac_of(0));
     stray.extend([0xee; 9]);
     e0.receive(stray.clone());
     bed.run();
     assert_eq!((s0.sent(), e0.sent().len()), (vec![stray], 0));
-    // Said by itself.
+    // A packet that the router itself sends.
     say(&mut bed, "ip6 nd e0 no ra-suppress");
     let said = e0.sent();
     assert!(said.iter().any(|frame| frame[54] == 134), "a router advertisement");

@@ -1,4 +1,4 @@
-//! Sub-interfaces: which frames they take, what they send, and how they follow their parent.
+//! Sub-interfaces: which frames they accept, what they send, and how they follow their parent.
 
 use crate::bed::{Arrival, Bed, Errors, Port, error, host_mac};
 use crate::packet::*;
@@ -31,7 +31,7 @@ fn bed() -> (Bed, Port, Port) {
     (bed, trunk, plain)
 }
 
-/// Makes a sub-interface that is up, with the address 10.9.0.1/24.
+/// Creates a sub-interface that is up, with the address 10.9.0.1/24.
 fn addressed(bed: &mut Bed, trunk: &Port, command: &str) -> InterfaceIndex {
     let name = bed.command(&format!("create sub-interfaces e0 {command}")).unwrap().trim().to_string();
     bed.command(&format!("set interface state {name} up")).unwrap();
@@ -46,7 +46,7 @@ fn counters(bed: &Bed, at: InterfaceIndex) -> [u64; 4] {
     [counters.rx.sum(at, 0), counters.rx.sum(at, 1), counters.tx.sum(at, 0), counters.tx.sum(at, 1)]
 }
 
-/// The ways in which a sub-interface can know its tags, and those tags.
+/// The commands that fix a sub-interface's tags, and those tags.
 pub const STATIONS: [(&str, &[(u16, u16)]); 8] = [
     ("100", &[(Q, 100)]),
     ("4094", &[(Q, 4094)]),
@@ -65,7 +65,7 @@ fn packets_come_and_go_with_the_tags() {
         let sub = addressed(&mut bed, &trunk, command);
         bed.router.set_neighbour(NeighbourKey::new(sub, ip("10.9.0.2")), host_mac(ip("10.9.0.2")), true).unwrap();
         let before = bed.counters(&trunk);
-        // In, padded to the shortest frame; with a priority, which ends here.
+        // In: padded to the shortest frame, and with a priority that is not forwarded.
         let frame = Packet::udp("10.9.0.2", "10.0.1.2", b"in").frame(trunk.mac, host_mac(ip("10.9.0.2")));
         let with_priority: Vec<(u16, u16)> = tags.iter().map(|(tpid, vid)| (*tpid, 0xb000 | vid)).collect();
         let mut wire = tagged(&frame, &with_priority);
@@ -79,7 +79,7 @@ fn packets_come_and_go_with_the_tags() {
         assert_eq!(trunk.sent(), std::slice::from_ref(&out), "{command}");
         let n = out.len() as u64;
         assert_eq!(counters(&bed, sub)[0..2], [1, 60], "{command}");
-        // Its announcement is longer by the tags alone.
+        // Its announcement, an ARP frame of 42 bytes and the tags, counts, too.
         assert_eq!(counters(&bed, sub)[2..4], [2, n + 42 + 4 * tags.len() as u64], "{command}");
         let after = bed.counters(&trunk);
         let moved: Vec<u64> = after.iter().zip(before).map(|(after, before)| after - before).collect();
@@ -95,13 +95,13 @@ fn arp_and_icmp_speak_through_the_tags() {
         let (mut bed, trunk, _plain) = bed();
         addressed(&mut bed, &trunk, command);
         let ours = trunk.mac;
-        // A question for our address, answered and remembered.
+        // A request for our address: the router answers and learns the sender.
         let question = arp(REQUEST, (stranger, "10.9.0.9"), (MacAddress::ZERO, "10.9.0.1"));
         trunk.receive(tagged(&ethernet(MacAddress::BROADCAST, stranger, 0x0806, &question), tags));
         bed.run();
         let answer = ethernet(stranger, ours, 0x0806, &arp(REPLY, (ours, "10.9.0.1"), (stranger, "10.9.0.9")));
         assert_eq!(trunk.sent(), [tagged(&answer, tags)], "{command}");
-        // An echo request to us, and a packet whose time is up.
+        // An echo request to us, and a packet whose TTL ends.
         let request = Packet::echo_request("10.9.0.9", "10.9.0.1", b"hello");
         trunk.receive(tagged(&request.frame(ours, stranger), tags));
         let late = Packet::udp("10.9.0.9", "10.0.1.2", b"late").ttl(1);
@@ -188,8 +188,7 @@ fn what_hosts_leave_to_devices_is_finished_behind_the_tags() {
     }
 }
 
-/// Sub-interfaces of all sorts on one trunk, and which of them takes a frame: told anew,
-/// without tables.
+/// Sub-interfaces of all kinds on one trunk. They say which of them accepts a frame, computed without tables.
 struct Crowd(Vec<(String, InterfaceIndex)>);
 
 impl Crowd {
@@ -211,7 +210,7 @@ impl Crowd {
             let name = bed.command(&format!("create sub-interfaces e0 {command}")).unwrap().trim().to_string();
             bed.command(&format!("set interface state {name} up")).unwrap();
             let sub = index(bed, &name);
-            // Where that is refused the frames end there.
+            // Where an address is refused, the frames are dropped.
             let _ = bed.command(&format!("set interface ip address {name} 10.20.{sub}.1/24"));
             (name.clone(), sub)
         });
@@ -249,7 +248,7 @@ fn every_frame_of_a_mixed_trunk_finds_its_owner() {
     for burst in 0..60 {
         let mut expected: BTreeMap<&str, u64> = BTreeMap::new();
         let before: Vec<u64> = crowd.0.iter().map(|(_, sub)| counters(&bed, *sub)[0]).collect();
-        // Some bursts are all alike but for a few.
+        // Some bursts consist of like frames, with few exceptions.
         let stray = *random.of(&[1usize, 2, 50, 1000]);
         let mut last: Vec<(u16, u16)> = Vec::new();
         let mut frames = Vec::new();
@@ -280,7 +279,7 @@ fn every_frame_of_a_mixed_trunk_finds_its_owner() {
             let came = counters(&bed, *sub)[0] - before;
             assert_eq!(came, expected.get(&name[..]).copied().unwrap_or(0), "burst {burst}: {name}");
         }
-        // What came to a station of ours goes on, in order and whole.
+        // Frames to sub-interfaces with an address are forwarded, in order and whole.
         let out = plain.sent();
         sent += out.len();
         let is_station = |owner: &str| {
@@ -303,7 +302,7 @@ fn tags_that_end_too_soon_are_no_tags() {
     Crowd::new(&mut bed, &trunk);
     let frame = Packet::udp("10.9.0.2", "10.0.1.2", b"data").frame(trunk.mac, host_mac(ip("10.9.0.2")));
     let double = tagged(&frame, &[(Q, 200), (Q, 5)]);
-    // What the buffer holds beyond the end is not looked at.
+    // Bytes of the buffer beyond the end of the frame are not read.
     for (length, reason) in [
         (13, "frame shorter than its header"),
         (14, "frame ends within a vlan tag"),
@@ -328,7 +327,7 @@ fn without_sub_interfaces_a_priority_tag_is_no_obstacle_and_a_vlan_is_unknown() 
     let frame = packet.frame(e0.mac, host_mac(packet.source));
     let mut expected = Vec::new();
     for n in 0..40 {
-        // An untagged one between them.
+        // Untagged frames in between.
         e0.receive(if n % 3 == 0 { frame.clone() } else { tagged(&frame, &[([Q, AD][n % 2], 0xe000)]) });
         expected.push(forwarded(&frame, host_mac(ip("10.0.1.2")), e1.mac));
     }
@@ -357,23 +356,23 @@ fn a_sub_interface_follows_its_parent() {
     bed.command("set interface state e0 up").unwrap();
     bed.run();
     assert!(connected(&bed), "and come back");
-    // It tells its address again.
+    // The sub-interface announces its address again.
     let mac = trunk.mac;
     let announcement =
         ethernet(MacAddress::BROADCAST, mac, 0x0806, &arp(REQUEST, (mac, "10.9.0.1"), (MacAddress::ZERO, "10.9.0.1")));
     assert_eq!(trunk.sent(), [tagged(&announcement, &[(Q, 100)])]);
-    // Set down itself.
+    // Now the sub-interface itself is set down.
     bed.command("set interface state e0.100 down").unwrap();
     assert!(!connected(&bed));
     let moved = bed.errors_of(|_| trunk.receive(tagged(&frame, &[(Q, 100)])));
     assert_eq!(moved, error("ethernet-input", "subinterface down", 1));
-    // The parent's comings and goings do not raise it.
+    // It stays down when the parent goes down and comes back.
     bed.command("set interface state e0 down").unwrap();
     bed.command("set interface state e0 up").unwrap();
     assert!(!connected(&bed));
     bed.command("set interface state e0.100 up").unwrap();
     assert!(connected(&bed));
-    // Ethernet address and MTU.
+    // The Ethernet address and the MTU.
     bed.command("set interface mac address e0 02:00:00:00:00:77").unwrap();
     bed.command("set interface mtu packet 1400 e0").unwrap();
     let own = bed.router.interfaces.get(sub).unwrap();
@@ -382,7 +381,7 @@ fn a_sub_interface_follows_its_parent() {
     assert!(refusal.contains("e0.100 has no link of its own but e0's"), "{refusal}");
     let advice = bed.command("set interface mtu packet 1450 e0.100").unwrap();
     assert!(advice.contains("e0.100 takes packets of up to 1400 bytes for now, as its parent e0 does"), "{advice}");
-    // What was stated counts again when the parent allows it.
+    // The operator's value applies again when the parent allows it.
     bed.command("set interface mtu packet 1470 e0").unwrap();
     assert_eq!(bed.router.interfaces.get(sub).unwrap().mtu, 1450);
     bed.command("set interface mtu packet 1300 e0.100").unwrap();
@@ -391,7 +390,7 @@ fn a_sub_interface_follows_its_parent() {
     bed.command("set interface mtu packet default e0.100").unwrap();
     bed.command("set interface mtu packet default e0").unwrap();
     assert_eq!(bed.router.interfaces.get(sub).unwrap().mtu, 1500);
-    // An address of its own.
+    // An Ethernet address of its own.
     bed.command("set interface mac address e0.100 02:00:00:00:00:88").unwrap();
     let to = |mac: &str| {
         let packet = Packet::udp("10.9.0.2", "10.0.1.2", b"data");
@@ -406,7 +405,7 @@ fn a_sub_interface_follows_its_parent() {
     assert_eq!(plain.sent().len(), 1);
     bed.command("set interface mac address e0 default").unwrap();
     assert_eq!(bed.router.interfaces.get(sub).unwrap().mac.to_string(), "02:00:00:00:00:88");
-    // It goes with its parent.
+    // The sub-interface is deleted with its parent.
     bed.command("delete interface e0").unwrap();
     assert!(bed.router.interfaces.find("e0.100").is_err() && !connected(&bed));
     assert!(bed.router.graph.find("e0.100-output").is_err());
@@ -537,7 +536,7 @@ fn extra_addresses_of_the_parent_are_taken_whatever_else_is_in_the_vector() {
         if n % 3 == 0 {
             receive(200, own);
         }
-        // Another station's is nobody's in either VLAN.
+        // Frames to another station are accepted in neither VLAN.
         if n % 5 == 0 {
             receive([200, 100][n as usize % 2], host_mac(ip("1.2.3.4")));
         }

@@ -1,4 +1,4 @@
-//! IPv6 on sub-interfaces: what comes, goes, and is said by the router itself carries their tags.
+//! IPv6 on sub-interfaces: packets that are received, forwarded and sent by the router carry their tags.
 
 use crate::bed::{Arrival, Bed, Port};
 use crate::bed6::mac_of;
@@ -11,7 +11,7 @@ use quiver_router::neighbour::NeighbourKey;
 use std::time::Duration;
 use wire::MacAddress;
 
-/// Of the sub-interface, and of a host behind it.
+/// The address of the sub-interface, and that of a host behind it.
 const OURS: &str = "2001:db8:9::1";
 const LINK_LOCAL: &str = "fe80::ff:fe00:1000";
 const HOST: &str = "2001:db8:9::2";
@@ -22,7 +22,7 @@ fn say(bed: &mut Bed, line: &str) {
     bed.run();
 }
 
-/// A trunk with a sub-interface that is up and has no address yet, and an ordinary port with a host behind it.
+/// A trunk with a sub-interface that is up without an address, and an ordinary port with a host behind it.
 fn trunk(command: &str) -> (Bed, Port, Port, String) {
     let mut bed = Bed::new();
     let (trunk, plain) = (bed.port("e0", &[]), bed.port("e1", &[]));
@@ -31,7 +31,7 @@ fn trunk(command: &str) -> (Bed, Port, Port, String) {
     (bed, trunk, plain, name)
 }
 
-/// The same with addresses in use, and nothing left to say of them.
+/// The same with addresses in use, after all announcements.
 fn addressed(command: &str) -> (Bed, Port, Port, InterfaceIndex) {
     let (mut bed, trunk, plain, name) = trunk(command);
     say(&mut bed, "set ip6 dad transmits 0");
@@ -52,7 +52,7 @@ fn packets_come_and_go_with_the_tags() {
         bed.router.set_neighbour(NeighbourKey::new(sub, ip6(HOST)), HOST_MAC, true).unwrap();
         bed.run();
         let packet = Packet6::udp(HOST, "2001:db8:1::2", b"in");
-        // With a priority, which ends here; and many, so that they take the kernels.
+        // With a priority, which is not forwarded; and many packets, so that they use the kernels.
         let with_priority: Vec<(u16, u16)> = tags.iter().map(|(tpid, vid)| (*tpid, 0xb000 | vid)).collect();
         for count in [1, 100] {
             for _ in 0..count {
@@ -78,14 +78,14 @@ fn discovery_and_icmp_speak_through_the_tags() {
         let (mut bed, trunk, plain, sub) = addressed(command);
         let receive = |packet: &Packet6| trunk.receive(tagged(&packet.frame(trunk.mac, HOST_MAC), tags));
         let sent = |packet: Packet6| tagged(&packet.frame(HOST_MAC, trunk.mac), tags);
-        // A question for our address, answered and remembered.
+        // A solicitation for our address: the router answers and learns the sender.
         let question = [&ip6(OURS).octets()[..], &link_option(1, HOST_MAC)].concat();
         receive(&Packet6::discovery(HOST, &solicited_group(OURS), 135, 0, &question));
         bed.run();
         let answer = [&ip6(OURS).octets()[..], &link_option(2, trunk.mac)].concat();
         assert_eq!(trunk.sent(), [sent(Packet6::discovery(OURS, HOST, 136, 0xe000_0000, &answer))], "{command}");
         assert_eq!(bed.router.neighbours.mac_of(&NeighbourKey::new(sub, ip6(HOST))), Some(HOST_MAC), "{command}");
-        // Echo requests to either address of ours, and a packet whose hops are used up.
+        // Echo requests to both our addresses, and a packet whose hop limit ends.
         receive(&Packet6::echo_request(HOST, OURS, b"hello"));
         bed.run();
         let reply = |from: &str, to: &str| Packet6::icmp(from, to, (129, 0), 0x0042_0007, b"hello");
@@ -122,7 +122,7 @@ fn unknown_neighbours_are_asked_for_with_the_tags() {
     }
 }
 
-/// What the router said on the trunk, all of it with these tags, which are taken off.
+/// The frames that the router sent on the trunk. All must have these tags, which are removed.
 fn said(trunk: &Port, tags: &[(u16, u16)]) -> Vec<Vec<u8>> {
     let untag = |frame: Vec<u8>| {
         let bare = [&frame[..12], &frame[12 + 4 * tags.len()..]].concat();
@@ -140,7 +140,7 @@ fn addresses_are_asked_for_and_groups_reported_with_the_tags() {
         trunk.sent();
         say(&mut bed, &format!("set interface ip address {name} {OURS}/64"));
         let first = said(&trunk, tags);
-        // A probe for each address, with a number that is not known here, to the group of its address.
+        // A probe for each address to its group, with a nonce that the test does not know.
         for address in [LINK_LOCAL, OURS] {
             let group = solicited_group(address);
             let [.., a, b, c] = ip6(&group).octets();
@@ -152,7 +152,7 @@ fn addresses_are_asked_for_and_groups_reported_with_the_tags() {
             assert_eq!(probe, &expected.frame(MacAddress([0x33, 0x33, 0xff, a, b, c]), trunk.mac), "{command}");
         }
         let is_report = |frame: &Vec<u8>| frame[20] == HOP_BY_HOP && frame[62] == 143;
-        // Who has no address yet reports all the same (RFC 3810 5.2.13).
+        // A router without a usable address sends reports, too (RFC 3810 5.2.13).
         let nobody = [0; 16];
         assert!(first.iter().any(|frame| is_report(frame) && frame[22..38] == nobody), "{command}: {first:x?}");
         bed.advance(Duration::from_millis(1001));
@@ -183,7 +183,7 @@ fn hosts_are_told_of_the_router_with_the_tags() {
         assert_eq!(said(&trunk, tags), std::slice::from_ref(&told), "{command}");
         (0..5).for_each(|_| bed.advance(Duration::from_secs(16)));
         said(&trunk, tags);
-        // Who asks is told, too.
+        // A solicitation is answered, too.
         let asks = Packet6::discovery("fe80::2", "ff02::2", 133, 0, &link_option(1, HOST_MAC));
         trunk.receive(tagged(&asks.frame(MacAddress([0x33, 0x33, 0, 0, 0, 2]), HOST_MAC), tags));
         bed.run();

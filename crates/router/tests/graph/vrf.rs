@@ -1,4 +1,4 @@
-//! Routing tables beside the default one: their packets do not mix, and routes lead from one into another.
+//! Routing tables beside the default one: their packets stay separate, and routes may lead from one table into another.
 
 use crate::bed::{Bed, Port, error, host_mac};
 use crate::packet::*;
@@ -27,7 +27,7 @@ fn all(bed: &mut Bed, lines: &[&str]) {
     lines.iter().for_each(|line| drop(bed.command(line).unwrap_or_else(|error| panic!("{line}: {error}"))));
 }
 
-/// By which port, and to which host, a packet goes that a port receives; nothing when it goes nowhere.
+/// The port and host that a packet received on a port is sent to; none when it is not sent.
 fn leaves_by(bed: &mut Bed, ports: &[Port], from: usize, to: &str) -> Option<(usize, wire::MacAddress)> {
     ports[from].receive_packet(&Packet::udp("10.0.0.2", to, b"x"));
     bed.run();
@@ -57,7 +57,7 @@ fn packets_of_different_tables_do_not_mix() {
         assert_eq!(leaves_by(&mut bed, &ports, 2, "50.1.1.1"), hop(2, "10.0.0.2"));
     }
     bed.command("ip route del table 7 50.0.0.0/8").unwrap();
-    // Who is told is of the same table as the packet.
+    // The error goes to the sender in the packet's own table.
     ports[2].receive_packet(&Packet::udp("10.0.1.2", "50.1.1.1", b"x"));
     let moved = bed.errors_of(|_| {});
     assert_eq!(moved, error("ip4-icmp-error", "ICMP net unreachable sent", 1));
@@ -74,7 +74,7 @@ fn a_network_leaked_from_another_table_has_the_router_itself_in_it() {
     all(&mut bed, &["set interface ip address a1 10.9.0.1/24", "ip route add table 7 10.9.0.9/32 via a1"]);
     bed.run();
     [&a0, &a1, &b0].iter().for_each(|port| drop(port.sent()));
-    // The reply is from the address that was asked, out of the table of who asked.
+    // The reply comes from the destination address, and is routed in the sender's table.
     let answered = |bed: &mut Bed, address: &str| {
         b0.receive_packet(&Packet::echo_request("10.0.0.2", address, b"hello"));
         bed.run();
@@ -84,7 +84,7 @@ fn a_network_leaked_from_another_table_has_the_router_itself_in_it() {
         (!sent.is_empty(), asked.len())
     };
     assert_eq!(answered(&mut bed, "10.9.0.1"), (true, 0));
-    // Others are hosts as ever. One that has a route of its own is one too, until its address is ours.
+    // Other addresses are hosts. One with a host route is a host, too, until it becomes our own address.
     assert_eq!(answered(&mut bed, "10.9.0.2"), (false, 1));
     assert_eq!(answered(&mut bed, "10.9.0.9"), (false, 1));
     bed.command("set interface ip address a1 10.9.0.9/24").unwrap();
@@ -120,7 +120,7 @@ fn a_network_leaked_from_another_table_has_the_router_itself_in_it_with_ip6() {
         let moved = bed.errors_of(|_| {});
         (a.sent().len(), b.sent().len(), moved)
     };
-    // Its address, that of all routers on the network, and a host.
+    // Our own address, the subnet-router anycast address, and a host.
     assert_eq!(asked("2001:db8:a::1").1, 1);
     assert_eq!(asked("2001:db8:a::").1, 1);
     assert_eq!(asked("2001:db8:a::9").0, 1);
@@ -175,7 +175,7 @@ fn routes_lead_from_one_table_into_another() {
     }
     ports[0].receive_packet(&Packet::udp("10.0.0.2", "53.1.1.1", b"x"));
     assert_eq!(bed.errors_of(|_| {}), error("lookup-ip4-dst", "too many tables in a row", 1));
-    // What the other table says counts at once, and what no longer leads anywhere waits.
+    // Changes in the other table apply at once. A route whose next hop is gone becomes unresolved.
     all(&mut bed, &["ip route replace table 7 50.0.0.0/8 via 10.0.0.2", "ip route del table 7 10.9.0.0/16"]);
     assert_eq!(leaves_by(&mut bed, &ports, 0, "50.1.1.1"), hop(2, "10.0.0.2"));
     assert_eq!(leaves_by(&mut bed, &ports, 0, "52.1.1.1"), None);
@@ -205,7 +205,7 @@ fn sources_are_judged_in_the_table_of_their_packets() {
     };
     assert!(passes(2, "60.1.1.1") && !passes(0, "60.1.1.1"));
     assert!(passes(0, "61.1.1.1") && passes(2, "61.1.1.1"));
-    // The router's own answers find back, although the other table has the same network.
+    // The router's own answers take the right table, although the other table has the same network.
     ports.iter().for_each(|port| drop(port.sent()));
     ports[2].receive_packet(&Packet::echo_request("10.0.0.2", "10.0.1.1", b"data"));
     assert_eq!(bed.errors_of(|_| {}), error("ip4-icmp-input", "echo replies sent", 1));
@@ -321,10 +321,10 @@ fn a_table_goes_with_its_routes_when_nothing_leads_there() {
     assert_eq!(bed.errors_of(|_| {}), error("lookup-ip4-dst", "blackholed packets", 1));
     let error = bed.command("ip table del 4294967295").unwrap_err();
     assert!(error.contains("the route to 60.0.0.0/16 in table 7 leads into table 4294967295"), "{error}");
-    // That of the other family is another table.
+    // The same identifier in the other family is another table.
     all(&mut bed, &["ip6 table add 4294967295", "ip6 table del 4294967295"]);
     all(&mut bed, &["ip route del table 7 60.0.0.0/16", "ip table del 4294967295"]);
-    // The place is given again when no packet can name it.
+    // The index is reused when no packet can refer to it.
     (0..3).for_each(|_| bed.run());
     all(&mut bed, &["ip table add 9"]);
     assert!(bed.command("show ip table").unwrap().contains("[2] table_id:9"));
@@ -342,7 +342,7 @@ fn pings_are_of_a_table() {
     bed.begin("ping 10.0.1.2 repeat 1 source b0").unwrap();
     bed.run();
     assert_eq!((ports[1].sent().len(), ports[3].sent().len()), (0, 1));
-    // Its own address answers.
+    // The router answers for its own address.
     assert_eq!(
         bed.errors_of(|bed| drop(bed.begin("ping 10.0.1.1 repeat 1 table-id 7").unwrap())),
         [
@@ -366,7 +366,7 @@ fn known_neighbours_are_reached_by_another_tables_route_onto_their_wire() {
     assert_eq!(leaves_by(&mut bed, &ports, 0, "10.0.1.2"), hop(1, "10.0.1.2"), "its own table's");
     bed.command("ip neighbor del a1 10.0.1.2").unwrap();
     assert_eq!(leaves_by(&mut bed, &ports, 0, "10.0.1.2"), hop(3, "10.0.1.2"));
-    // One that is learned meanwhile, too, and one that went is asked for again.
+    // A neighbour that is learned later is used, too; one that was removed is asked for again.
     assert_eq!(leaves_by(&mut bed, &ports, 0, "10.0.1.9"), Some((3, wire::MacAddress::BROADCAST)));
     bed.know(&ports[3], "10.0.1.9");
     bed.run();
@@ -395,7 +395,7 @@ fn a_lookup_says_why_there_is_no_route() {
     assert_eq!(elsewhere, "show ip fib: no route to 52.1.1.1: not in table 0, only in table 10");
     assert!(said(&mut bed, "show ip fib 52.1.1.1").ends_with("note: not in table 0, only in table 10\n"));
     assert_eq!(said(&mut bed, "show ip fib 99.1.1.1"), "show ip fib: no route to 99.1.1.1");
-    // No link, and then not even set up.
+    // First the link is down, then the interface.
     ports[1].set_carrier(false);
     bed.advance(std::time::Duration::from_secs(1));
     let connected = said(&mut bed, "show ip fib 10.0.1.2");
@@ -411,7 +411,7 @@ fn a_lookup_says_why_there_is_no_route() {
     let state = said(&mut bed, "show interface e1");
     assert!(state.contains("  up  ") && state.contains("\n  link down\n"), "{state}");
     assert!(!said(&mut bed, "show interface e0").contains("link down"));
-    // A shorter route answers: the longer one is named all the same.
+    // A shorter route matches; the withdrawn longer one is shown all the same.
     bed.command("ip route add 0.0.0.0/0 via 10.0.2.2").unwrap();
     let shorter = said(&mut bed, "show ip fib 10.0.1.2");
     assert!(shorter.contains("0.0.0.0/0 fib:0"), "{shorter}");
@@ -420,7 +420,7 @@ fn a_lookup_says_why_there_is_no_route() {
     let admin = said(&mut bed, "show ip fib 10.0.1.2");
     assert!(admin.contains(" note: connected 10.0.1.0/24 on e1 is withdrawn: admin down\n"), "{admin}");
     assert!(!said(&mut bed, "show interface e1").contains("link down"));
-    // A neighbour that nobody has heard of.
+    // A neighbour that does not answer.
     bed.command("ip route add 53.0.0.0/8 via 10.0.2.77").unwrap();
     ports[0].receive_packet(&Packet::udp("10.0.0.2", "53.1.1.1", b"x"));
     bed.run();

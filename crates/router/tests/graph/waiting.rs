@@ -1,4 +1,4 @@
-//! Packets that wait for a neighbour that is asked for (by ARP).
+//! Packets that are pending for a neighbour (ARP).
 
 use crate::arp::*;
 use crate::bed::{Arrival, Bed, Port, error, host_mac, prefix};
@@ -81,16 +81,16 @@ fn a_host_that_does_not_answer_is_asked_three_times_and_its_senders_told() {
     assert_eq!(e1.sent(), Vec::<Vec<u8>>::new());
     let sent = e0.sent();
     assert_eq!(sent.len(), 1);
-    // Destination unreachable, host unreachable, about the packet as it came.
+    // Destination unreachable, host unreachable, quoting the received packet.
     assert_eq!(sent[0][34..], icmp(3, 1, 0, &frame[14..]));
     assert_eq!(state(&bed, &e1, UNKNOWN), Some(State::Silent));
     assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
-    // For a while nobody is asked: the sender is told at once.
+    // For a while the router sends no new requests: the sender gets an error at once.
     let frame = e0.receive_packet(&to_unknown(2));
     bed.run();
     assert_eq!((e0.sent()[0][34..].to_vec(), bed.held()), (icmp(3, 1, 0, &frame[14..]), 0));
     assert_eq!(e1.sent(), Vec::<Vec<u8>>::new());
-    // Then the next packet starts all over.
+    // Then the next packet starts resolution again.
     bed.advance(SILENCE);
     assert_eq!(state(&bed, &e1, UNKNOWN), None);
     e0.receive_packet(&to_unknown(3));
@@ -108,7 +108,7 @@ fn what_waits_is_bounded_for_one_host() {
     e1.sent();
     reply(&e1, (HOST, UNKNOWN), "10.0.1.1");
     bed.run();
-    // The first ones are kept.
+    // The first packets are kept.
     let expected: Vec<_> = frames[..HELD_PER_NEIGHBOUR].iter().map(|frame| forwarded(frame, HOST, e1.mac)).collect();
     assert_eq!(e1.sent(), expected);
 }
@@ -147,8 +147,8 @@ fn a_scan_of_absent_hosts_is_bounded_and_ends_and_others_are_unhurt() {
     scan(&mut bed, &e0, "10.0.0.2", 4, 10_000);
     assert!(bed.held() <= MAX_HELD_OF_SOURCE as u64, "{}", bed.held());
     assert!(e2.sent().len() <= MAX_HELD_OF_SOURCE);
-    // Others' new neighbours, there and elsewhere, are found with the first packet. (By
-    // chance, one in 256, a source counts as the same as the scanner's.)
+    // New neighbours of other sources, there and elsewhere, are resolved by the first packet. (With a chance of one in
+    // 256, a source shares the scanner's slot.)
     let found = |bed: &mut Bed, port: &Port, source: &str, target: &str, us: &str| {
         let frame = e0.receive_packet(&Packet::udp(source, target, b"x"));
         bed.run();
@@ -160,7 +160,7 @@ fn a_scan_of_absent_hosts_is_bounded_and_ends_and_others_are_unhurt() {
     let others = (3..11).filter(|n| found(&mut bed, &e2, &format!("10.0.0.{n}"), &format!("30.0.200.{n}"), "30.0.0.1"));
     assert!(others.count() >= 6);
     assert!(found(&mut bed, &e1, "10.0.0.2", UNKNOWN, "10.0.1.1"), "nor the scanner's own, elsewhere");
-    // Even many sources have no more than the interface's share.
+    // Many sources together cannot exceed the interface's share.
     (10..200).for_each(|n| scan(&mut bed, &e0, &format!("10.0.0.{n}"), 1, 100));
     assert!(bed.held() <= MAX_HELD_OF_INTERFACE as u64, "{}", bed.held());
     let frame = e0.receive_packet(&Packet::udp("10.0.0.3", "10.0.1.78", b"x"));
@@ -168,7 +168,7 @@ fn a_scan_of_absent_hosts_is_bounded_and_ends_and_others_are_unhurt() {
     reply(&e1, (HOST, "10.0.1.78"), "10.0.1.1");
     bed.run();
     assert_eq!(e1.sent().last(), Some(&forwarded(&frame, HOST, e1.mac)));
-    // It ends, and what was held is told to its senders, as far as they are there.
+    // Then the requests end, and senders that are reachable get errors about the pending packets.
     (0..=REQUESTS * 2).for_each(|_| bed.advance(SECOND));
     assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0));
     bed.advance(SILENCE);
@@ -197,7 +197,7 @@ fn a_next_hop_off_every_network_is_refused_at_once() {
     bed.route_way("77.0.0.0/8", hop);
     let frame = e0.receive_packet(&Packet::udp("10.0.0.2", "77.0.0.1", b"x"));
     bed.run();
-    // The route waits for its network; there is no other.
+    // The route is unresolved without its network, and no other route matches.
     assert_eq!(e0.sent()[0][34..], icmp(3, 0, 0, &frame[14..]));
     assert_eq!(e1.sent(), Vec::<Vec<u8>>::new());
     assert_eq!(bed.held(), 0);
@@ -219,8 +219,8 @@ fn nothing_overtakes_what_waits_for_a_neighbour() {
         e1.sent();
         reply(&e1, (HOST, UNKNOWN), "10.0.1.1");
         rounds(&mut bed);
-        // Control has the answer; packets arrive before it acts, before the worker hears of
-        // it, and in the very round in which it does.
+        // Control has the answer. Packets arrive before control acts, before the worker gets the result, and in the
+        // round in which it does.
         send(&mut expected);
         rounds(&mut bed);
         while let Ok(event) = bed.router.events().try_recv() {
@@ -248,7 +248,7 @@ fn packets_that_waited_leave_a_record_in_their_trace() {
     bed.run();
     (0..=REQUESTS).for_each(|_| bed.advance(SECOND));
     let trace = bed.ask("show trace").unwrap();
-    // Each when it began to wait, and when it went on or was refused.
+    // One record when a packet starts to wait, and one when it goes on or is refused.
     let records = trace.lines().filter(|line| line.contains(": ip4-arp")).count();
     assert_eq!(records, 4, "{trace}");
     assert!(trace.contains(": ip4-icmp-error"), "{trace}");
@@ -269,7 +269,7 @@ fn what_waits_is_bounded_by_its_buffers() {
     let (mut bed, [e0, ..]) = Bed::with_three_ports();
     bed.router.set_mtu(e0.index, 9000).unwrap();
     let most = Bounds::of_share(bed.router.graph.pool().capacity() as usize);
-    // Five buffers each, to so many hosts that no other bound is met.
+    // Five buffers each, to so many hosts that no other limit is reached.
     let large = vec![7; 8900];
     for n in 0..100 {
         let packet = Packet::udp("10.0.0.2", &format!("10.0.1.{}", 100 + n % 20), &large);

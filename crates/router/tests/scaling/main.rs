@@ -1,8 +1,8 @@
-//! What commands cost grows with the work that they do, and not with its square: each is given with some work and with
-//! four times as much, which may take less than six times the processor time and memory.
+//! The cost of commands grows with their work, not with its square. Each is run with some work and with four times as
+//! much, which may take less than six times the processor time and memory.
 //!
-//! The time is that of the thread, the best of some: other programs on the machine do not count. A binary of its own,
-//! whose tests take turns, so that memory is told apart.
+//! The time is the thread's own, the best of several runs, so other programs on the machine do not count. The tests are
+//! in a binary of their own and take turns, so that each one's memory can be measured.
 
 mod cost;
 mod growth;

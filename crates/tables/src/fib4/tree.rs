@@ -1,11 +1,10 @@
-//! Every prefix with a number, in few bytes: what the writer of a table knows.
+//! Every prefix with its number, in few bytes: the bookkeeping of a table's writer.
 //!
 //! The binary tree of all prefixes is cut into pieces of eight levels ("tree bitmap"; Eatherton,
 //! Varghese, Dittia, "Tree bitmap: hardware/software IP lookups with incremental updates", CCR
-//! 2004). A piece that holds any prefix is a [`Piece`]: one bit for each place in it, and the numbers
-//! of those that are taken, packed. The pieces are found by hashing where they begin. So a
-//! prefix costs 4 bytes and its share of a piece, and whoever looks for what covers one, or
-//! for what lies under it, finds both in the same few cache lines.
+//! 2004). A piece that holds any prefix is a [`Piece`]: one bit for each place in it, and the numbers of the places
+//! that are taken, packed. Pieces are found by hashing where they begin. So a prefix costs 4 bytes and its share of a
+//! piece. A search for the prefixes that cover a prefix, or that lie under it, finds them in the same few cache lines.
 
 use super::Key;
 use std::collections::{BTreeSet, HashMap};
@@ -22,9 +21,9 @@ const WORDS: usize = PLACES / 64;
 /// Where pieces begin, and the longest prefixes that they hold.
 const LEVELS: [(u8, u8); 4] = [(0, 7), (8, 15), (16, 24), (24, 32)];
 
-/// A piece's root: the prefix of 0, 8, 16 or 24 bits that it begins under. The pieces at 0 and 8
-/// hold eight lengths each (0 to 7, 8 to 15), the one at 16 nine (16 to 24), the one at 24 what is
-/// longer (25 to 32). So no /24 needs a piece of its own.
+/// The root of a piece: the prefix of 0, 8, 16 or 24 bits under which it begins. The pieces at 0 and 8 hold eight
+/// lengths each (0 to 7, 8 to 15), the one at 16 holds nine (16 to 24), the one at 24 holds longer prefixes (25 to 32).
+/// So no /24 needs a piece of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Root {
     address: u32,
@@ -32,7 +31,7 @@ pub(super) struct Root {
 }
 
 impl Root {
-    /// Of the piece that holds a prefix.
+    /// The root of the piece that holds a prefix.
     pub fn of(key: Key) -> Root {
         let length = match key.length() {
             0..8 => 0,
@@ -43,12 +42,12 @@ impl Root {
         Root::at(key.address(), length)
     }
 
-    /// Of the piece that begins at so many bits of an address.
+    /// The root of the piece that begins at this length of an address.
     pub fn at(address: u32, length: u8) -> Root {
         Root { address: Key::new(address, length).address(), length }
     }
 
-    /// Which place of the piece a prefix has.
+    /// The place of a prefix in the piece.
     pub fn place(self, key: Key) -> usize {
         let depth = key.length() - self.length;
         let below = key.address().unbounded_shr(32 - u32::from(key.length())) as usize;
@@ -63,22 +62,22 @@ impl Root {
         Key::new(self.address | bits.unbounded_shl(32 - u32::from(length)), length)
     }
 
-    /// One number for each root.
+    /// A number that is different for each root.
     fn id(self) -> u32 {
         1 << self.length | self.address.unbounded_shr(32 - u32::from(self.length))
     }
 }
 
-/// One piece of the tree, in one stretch of memory: which places are taken, then the numbers of those in their order,
-/// then room.
+/// One piece of the tree, in one block of memory: the bits of the taken places, then their numbers in order, then spare
+/// room.
 #[derive(Default, Clone)]
 pub(super) struct Piece(Box<[u32]>);
 
-/// Words that say which places are taken.
+/// Words that hold the bits of the taken places.
 const HEAD: usize = PLACES / u32::BITS as usize;
 
 impl Piece {
-    /// Without room for anything.
+    /// An empty piece without room.
     fn empty() -> Piece {
         Piece(Box::new([0; HEAD]))
     }
@@ -99,7 +98,7 @@ impl Piece {
         std::array::from_fn(|number| self.taken(number))
     }
 
-    /// How many taken places come before one.
+    /// How many taken places come before this one.
     #[inline]
     pub fn rank(&self, place: usize) -> usize {
         let whole: u32 = (0..place / 64).map(|number| self.taken(number).count_ones()).sum();
@@ -107,7 +106,7 @@ impl Piece {
         (whole + part.count_ones()) as usize
     }
 
-    /// How many there are.
+    /// How many places are taken.
     fn count(&self) -> usize {
         (0..WORDS).map(|number| self.taken(number).count_ones() as usize).sum()
     }
@@ -122,7 +121,7 @@ impl Piece {
         self.holds(place).then(|| self.value(self.rank(place)))
     }
 
-    /// Moves the words over into memory with another amount of room.
+    /// Moves the words to a block with another amount of room.
     fn resize(&mut self, count: usize, room: usize) {
         let mut words = Vec::with_capacity(HEAD + count + room);
         words.extend_from_slice(&self.0[..HEAD + count]);
@@ -171,7 +170,7 @@ impl Piece {
         places(self.all_taken()).zip(self.0[HEAD..].iter().copied())
     }
 
-    /// The taken places at and under one, the higher levels first.
+    /// The taken places at and under a place, the higher levels first.
     #[inline]
     pub fn each_under(&self, place: usize, mut look: impl FnMut(usize, u32)) {
         if place == 1 {
@@ -182,7 +181,7 @@ impl Piece {
             let mut rank = None;
             let mut at = begin;
             while at < end {
-                // The rest of this word, as far as it belongs to the level.
+                // The rest of this word, limited to the level.
                 let stop = end.min((at / 64 + 1) * 64);
                 let mut left = self.taken(at / 64) >> (at % 64);
                 if stop - at < 64 {
@@ -201,12 +200,12 @@ impl Piece {
         }
     }
 
-    /// Puts the number of each taken place where it belongs.
+    /// Scatters the numbers of the taken places to their places.
     fn unpack(&self, scattered: &mut [u32; PLACES]) {
         self.iter().for_each(|(place, value)| scattered[place] = value);
     }
 
-    /// The piece of which these places are taken.
+    /// A piece with these taken places.
     fn pack(taken: [u64; WORDS], scattered: &[u32; PLACES]) -> Piece {
         let count = taken.iter().map(|word| word.count_ones() as usize).sum();
         let size = HEAD + count + growth(count) / 2;
@@ -231,12 +230,12 @@ fn places(words: [u64; WORDS]) -> impl Iterator<Item = usize> {
     })
 }
 
-/// How much room is added to so many numbers: a quarter, and a few.
+/// How much room to add for this many numbers: a quarter, and a few.
 fn growth(count: usize) -> usize {
     (count / 4).clamp(4, 64)
 }
 
-/// Mixes the one word of an id; the ids are no secret and no stranger chooses them.
+/// Mixes the one word of an id; ids are not secret, and no attacker chooses them.
 #[derive(Default)]
 pub(super) struct IdHasher(u64);
 
@@ -256,7 +255,7 @@ impl Hasher for IdHasher {
 /// All pieces.
 pub(super) struct Tree {
     pieces: HashMap<u32, Piece, BuildHasherDefault<IdHasher>>,
-    /// Where they begin, to go on from anywhere.
+    /// The roots in order, to iterate from any prefix.
     order: BTreeSet<Root>,
     lengths: [usize; 33],
     count: usize,
@@ -281,13 +280,13 @@ impl Tree {
         self.pieces.get(&root.id())
     }
 
-    /// Asks for what the other operations on a prefix will read, while other work is done.
+    /// Prefetches what the other operations on a prefix will read, while other work is done.
     #[inline]
     pub fn prepare(&self, key: Key) {
         let root = Root::of(key);
         if let Some(piece) = self.piece(root) {
             crate::memory::prefetch(&piece.0[0]);
-            // About where its number will be.
+            // Approximately where its number will be.
             crate::memory::prefetch(&piece.0[piece.0.len() / 2]);
         }
     }
@@ -324,8 +323,7 @@ impl Tree {
         }
     }
 
-    /// Changes many prefixes under one root: `merge` gets the number that a place has and gives the
-    /// one that it shall have.
+    /// Changes many prefixes under one root: `merge` gets the number of a place, and returns its new one.
     pub fn change<C>(
         &mut self,
         root: Root,
@@ -358,7 +356,7 @@ impl Tree {
         }
     }
 
-    /// A piece, which is made if it is not there.
+    /// The piece of a root; it is made if needed.
     fn piece_mut(&mut self, root: Root) -> &mut Piece {
         let order = &mut self.order;
         self.pieces.entry(root.id()).or_insert_with(|| {
@@ -367,14 +365,14 @@ impl Tree {
         })
     }
 
-    /// Takes a piece out that holds nothing any more.
+    /// Removes an empty piece.
     fn forget(&mut self, root: Root) {
         self.pieces.remove(&root.id());
         self.order.remove(&root);
         self.shrink();
     }
 
-    /// Gives memory back when most pieces are gone.
+    /// Frees memory when most pieces are gone.
     fn shrink(&mut self) {
         let (capacity, used) = (self.pieces.capacity(), self.pieces.len());
         if used == 0 {
@@ -384,11 +382,11 @@ impl Tree {
         }
     }
 
-    /// The longest prefix of at most `length` bits that contains an address and that `is` says is one.
+    /// The longest prefix of at most `length` bits that contains an address and for which `is` returns a value.
     pub fn longest<R>(&self, address: u32, length: u8, mut is: impl FnMut(Key, u32) -> Option<R>) -> Option<R> {
         for (begins, deepest) in LEVELS.into_iter().rev() {
             let reach = length.min(deepest);
-            // What is longer than 24 bits begins at 24, where /24 itself is not.
+            // The piece at 24 holds only longer prefixes, not the /24 itself.
             if reach < begins || reach == begins && begins == 24 {
                 continue;
             }
@@ -416,10 +414,10 @@ impl Tree {
         }
     }
 
-    /// The prefixes from one on, itself included, by address and then the shorter first. Where that begins is found
-    /// at once, however many there are.
+    /// The prefixes from a given one on, itself included, ordered by address, the shorter first. The start is found
+    /// directly, however many prefixes there are.
     pub fn from(&self, first: Key) -> impl Iterator<Item = (Key, u32)> + '_ {
-        // The pieces that its address lies in, the outermost last, to be taken from the end.
+        // The pieces that contain the first prefix's address, the outermost last, because they are taken from the end.
         let around = LEVELS.iter().rev().map(|(length, _)| Root::at(first.address(), *length));
         let around = around.filter(|root| self.pieces.contains_key(&root.id())).collect();
         let behind = Root { address: first.address(), length: u8::MAX };
@@ -429,22 +427,22 @@ impl Tree {
 
     /// Bytes of memory.
     pub fn memory(&self) -> usize {
-        /// What the allocator adds to each stretch of memory, about.
+        /// Approximate bytes that the allocator adds to each block.
         const OVERHEAD: usize = 12;
         let pieces: usize = self.pieces.values().map(|piece| size_of_val(&*piece.0) + OVERHEAD).sum();
         let places = self.pieces.capacity() * 8 / 7 * (size_of::<(u32, Piece)>() + 1);
-        // Nodes of the order are two thirds full, about.
+        // Nodes of the ordered set are about two thirds full.
         pieces + places + self.order.len() * size_of::<Root>() * 3 / 2
     }
 }
 
-/// Merges the pieces, each of which is in order when its places are sorted.
+/// Merges the pieces; sorting the places of a piece puts it in order.
 struct InOrder<'t, R: Iterator<Item = Root>> {
     tree: &'t Tree,
-    /// Those not opened yet: around the first prefix, the last first; and behind it.
+    /// Pieces not opened yet: those that contain the first prefix, the last first; and those behind it.
     around: Vec<Root>,
     behind: Peekable<R>,
-    /// The prefixes of open pieces, one for each level, the last first.
+    /// The remaining prefixes of open pieces, one list for each level, the last first.
     open: [Vec<(Key, u32)>; 4],
 }
 
@@ -455,7 +453,7 @@ impl<R: Iterator<Item = Root>> Iterator for InOrder<'_, R> {
         loop {
             let next = (0..4).filter(|level| !self.open[*level].is_empty());
             let next = next.min_by_key(|level| self.open[*level].last().map(|(key, _)| *key));
-            // A piece is opened before anything at or behind its beginning is given out.
+            // Open a piece before returning a prefix at or behind its beginning.
             if let Some(root) = self.around.last().or_else(|| self.behind.peek()).copied()
                 && next
                     .is_none_or(|level| self.open[level].last().is_some_and(|(key, _)| key.address() >= root.address))

@@ -1,8 +1,8 @@
 //! The data side: from addresses to leaves, a vector at a time.
 //!
 //! All addresses of a batch take one step, then all that are not done take the next, so that the cache misses of a step
-//! overlap: each asks for the line that it will read in the next turn. A step has no branch that depends on the
-//! address: what a line of each kind would say is worked out, and the kind picks.
+//! overlap: each prefetches the line that its next step reads. A step has no branch that depends on the address: it
+//! computes the result for a line of each kind, and selects one by the kind.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -20,10 +20,10 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// Where lookups begin at present.
+/// Where lookups begin.
 pub(super) struct Start {
     pub root: Arc<Root>,
-    /// Those of a small table, read off the tree that the root leads to.
+    /// The ranges of a small table, computed from the tree under the root.
     pub ranges: Option<Ranges>,
 }
 
@@ -37,8 +37,8 @@ impl Start {
     }
 }
 
-/// What both sides share. As of IPv4, the default route is a word of its own, with a generation in its upper half
-/// that tells whether it changed while slots were read.
+/// What both sides share. As for IPv4, the default route is a word of its own, with a generation in its upper half that
+/// shows whether it changed while slots were read.
 pub(super) struct Table {
     pub start: Published<Arc<Start>>,
     pub lines: Lines,
@@ -54,7 +54,7 @@ impl Table {
         Ok(Table { start, lines: Lines::new()?, default: AtomicU64::new(MISS.into()) })
     }
 
-    /// Called by the one writer only.
+    /// For the single writer only.
     pub fn set_default(&self, leaf: Leaf) {
         let generation = (self.default.load(Ordering::Relaxed) >> 32) + 1;
         self.default.store(generation << 32 | u64::from(leaf.0), Ordering::Release);
@@ -64,7 +64,7 @@ impl Table {
         Leaf(self.default.load(Ordering::Acquire) as u32)
     }
 
-    /// MISS when only the default route is left.
+    /// Looks up without the default route: MISS if nothing longer matches.
     fn but_default(&self, round: &Round<'_>, address: u128) -> u32 {
         self.lines.follow(self.start.load(round).entry(address), address)
     }
@@ -84,7 +84,7 @@ impl Table {
     }
 
     fn lookup_block(&self, round: &Round<'_>, kernel: Kernel, addresses: &[u128], leaves: &mut [u32]) {
-        // One flow, or many to one host.
+        // One flow, or many flows to one host.
         if is_one_value(addresses) {
             return leaves.fill(addresses.first().map_or(MISS, |address| self.lookup(round, *address)));
         }
@@ -94,7 +94,7 @@ impl Table {
             if !leaves.contains(&MISS) {
                 return;
             }
-            // The slots are read before the default is read again.
+            // Read the slots before reading the default route again.
             fence(Ordering::Acquire);
             if self.default.load(Ordering::Relaxed) == default {
                 return leaves.iter_mut().filter(|leaf| **leaf == MISS).for_each(|leaf| *leaf = default as u32);
@@ -108,7 +108,7 @@ impl Table {
 fn resolve(kernel: Kernel, start: &Start, lines: &Lines, addresses: &[u128], leaves: &mut [u32]) {
     assert!(addresses.len() == leaves.len() && leaves.len() <= BLOCK);
     match kernel {
-        // SAFETY: `with_kernel` and `Kernel::chosen` give only what the processor has.
+        // SAFETY: `with_kernel` and `Kernel::chosen` return only kernels that the processor supports.
         #[cfg(target_arch = "x86_64")]
         Kernel::Avx512 => unsafe { avx512::resolve(start, lines, addresses, leaves) },
         // SAFETY: as above.
@@ -118,7 +118,8 @@ fn resolve(kernel: Kernel, start: &Start, lines: &Lines, addresses: &[u128], lea
     }
 }
 
-/// Finds the slots of addresses, if the root is a large one, and asks for them: the directory is near, slots are not.
+/// Finds the slots of addresses, if the root is a large one, and prefetches them: the directory is in the cache, slots
+/// are not.
 #[inline]
 fn find_slots<'a>(root: &'a Root, addresses: &[u128], found: &mut [u32]) -> Option<&'a [AtomicU32; ROOT_SLOTS]> {
     let (directory, slots) = root.large_parts()?;
@@ -131,13 +132,13 @@ fn find_slots<'a>(root: &'a Root, addresses: &[u128], found: &mut [u32]) -> Opti
     Some(slots)
 }
 
-/// The entry in a slot that [`find_slots`] has found.
+/// The entry in a slot that [`find_slots`] found.
 #[inline(always)]
 fn read_slot(slots: &[AtomicU32; ROOT_SLOTS], slot: u32) -> u32 {
     slots[slot as usize & (ROOT_SLOTS - 1)].load(Ordering::Acquire)
 }
 
-/// The walk that all kernels take, with a step of theirs.
+/// The walk of all kernels, each with its own step.
 #[inline(always)]
 fn walk(start: &Start, lines: &Lines, addresses: &[u128], leaves: &mut [u32], step: impl Fn(u32, u128) -> u32) {
     let mut under_way = [0u8; BLOCK];
@@ -206,7 +207,7 @@ impl Lookup6 {
     /// Writes the leaf of each address (host order), as [`Lookup6::lookup`] finds it.
     ///
     /// # Panics
-    /// When there are not as many places as addresses.
+    /// When there are fewer `leaves` than addresses.
     #[inline]
     pub fn lookup_batch(&self, round: &Round<'_>, addresses: &[u128], leaves: &mut [u32]) {
         assert_eq!(addresses.len(), leaves.len());
@@ -215,7 +216,8 @@ impl Lookup6 {
         }
     }
 
-    /// As [`Lookup6::lookup_batch`] in a table without its default route: what nothing longer covers is [`Leaf::MISS`].
+    /// As [`Lookup6::lookup_batch`], but without the default route: an address that no longer prefix covers is
+    /// [`Leaf::MISS`].
     #[inline]
     pub fn lookup_batch_but_default(&self, round: &Round<'_>, addresses: &[u128], leaves: &mut [u32]) {
         assert_eq!(addresses.len(), leaves.len());

@@ -1,4 +1,4 @@
-//! The parts of a large root, and blocks of slots for crowded ones.
+//! The parts of a large root, and blocks of slots for crowded parts.
 
 use super::lines::{BLOCK_LENGTH, BLOCK_SLOTS, NIBBLES, PART_LENGTH, PARTS, ROOT_SLOTS, Root};
 use super::stretches::{Leaves, Run, To, showing, stretches};
@@ -9,12 +9,13 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-/// What is divided into parts of /16.
+/// The prefix that is divided into parts of /16.
 const GLOBAL: Key = Key::new(1 << 125, 3);
-/// A part of the root with so many prefixes gets a block of slots; with less than a quarter of that it gives it back.
+/// A part of the root with this many prefixes gets a block of slots; with less than a quarter of that it loses the
+/// block.
 pub(super) const CROWD: u32 = 1024;
 
-/// Blocks of slots of a large root: the part that each is of, and which nobody uses.
+/// Blocks of slots of a large root: the part that each belongs to, and the unused ones.
 #[derive(Default)]
 pub(super) struct Blocks {
     parts: Vec<usize>,
@@ -22,7 +23,7 @@ pub(super) struct Blocks {
 }
 
 impl Writer {
-    /// Gives the table a large root, with everything that is in the tree.
+    /// Gives the table a large root with all prefixes of the tree.
     ///
     /// # Errors
     /// When there are too few lines; then nothing has changed.
@@ -62,7 +63,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The slot of the root that a prefix lies in; none: it covers several.
+    /// The slot of the root that contains a prefix; none: the prefix covers several.
     pub fn slot_of(&self, key: Key) -> Option<usize> {
         let upper = (key.address() >> 64) as u64;
         let part = Root::part(upper);
@@ -90,14 +91,14 @@ impl Writer {
         }
     }
 
-    /// The part that a prefix lies in, when it is to get a block, or to give it back.
+    /// The part that contains a prefix, if the part should get a block or lose it.
     pub fn part_due(&self, trie: &Trie, key: Key) -> Option<(usize, Key)> {
         let part = Root::part((key.address() >> 64) as u64);
         let is_in_part = self.root.is_large() && part < PARTS && key.length() >= PART_LENGTH;
         (is_in_part && self.root.block(part).is_some() != self.is_crowded(trie, part)).then(|| (part, part_key(part)))
     }
 
-    /// Whether a part is to have a block.
+    /// Whether a part should have a block.
     fn is_crowded(&self, trie: &Trie, part: usize) -> bool {
         match self.root.block(part) {
             Some(_) => trie.crowd(part) >= self.crowd / 4,
@@ -105,7 +106,7 @@ impl Writer {
         }
     }
 
-    /// Whether there is a block that nobody uses.
+    /// Whether there is an unused block.
     fn has_block(&self) -> bool {
         let blocks = &self.blocks;
         (blocks.parts.len() + 1) * BLOCK_SLOTS < ROOT_SLOTS || !blocks.free.lock().expect("no panic here").is_empty()
@@ -122,7 +123,7 @@ impl Writer {
         first..first + BLOCK_SLOTS
     }
 
-    /// Prepares all slots of a prefix anew that covers several.
+    /// Rebuilds all slots of a prefix that covers several.
     ///
     /// # Errors
     /// As [`Writer::refresh`].
@@ -133,7 +134,7 @@ impl Writer {
         parts().filter(|part| key.covers(part_key(*part))).try_for_each(|part| self.renew_part(trie, part, leaves))
     }
 
-    /// Prepares a part of the root anew. It gets a block or gives it back, as its crowd is.
+    /// Rebuilds a part of the root. It gets or loses a block, depending on how many prefixes it has.
     ///
     /// # Errors
     /// As [`Writer::refresh`].
@@ -146,7 +147,7 @@ impl Writer {
         }
     }
 
-    /// Prepares the slots of a block anew that a prefix covers.
+    /// Rebuilds the slots of a block that a prefix covers.
     fn renew_in_block(&mut self, trie: &Trie, key: Key, leaves: &impl Leaves) -> Result<(), TableFull> {
         let mut first = self.root.slot_of((key.address() >> 64) as u64);
         for (count, to) in block_runs(trie, key, leaves) {
@@ -165,7 +166,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Prepares a block for a part. Nothing leads there yet: its slots are filled at once.
+    /// Prepares a block for a part. No lookup can reach it yet, so its slots are filled at once.
     fn give_block(&mut self, trie: &Trie, part: usize, leaves: &impl Leaves) -> Result<(), TableFull> {
         let free = self.blocks.free.lock().expect("no panic here").pop();
         let block = free.unwrap_or_else(|| {
@@ -180,12 +181,12 @@ impl Writer {
             slots.by_ref().take(count).for_each(|slot| self.at(Place::Slot(slot)).store(entry, Ordering::Relaxed));
         }
         self.draft.parts.push((part, Some(block)));
-        // Who has read the directory before finds the part's slot as it was.
+        // A reader that has read the directory before finds the part's slot unchanged.
         self.retire(self.entry(Place::Slot(part)));
         Ok(())
     }
 
-    /// Prepares a part without the block that it has.
+    /// Prepares a part to lose its block.
     fn take_block(&mut self, trie: &Trie, part: usize, block: u32, leaves: &impl Leaves) -> Result<(), TableFull> {
         let entry = self.build_at(trie, part_key(part), leaves)?;
         self.block_of(part).for_each(|slot| self.retire(self.entry(Place::Slot(slot))));
@@ -209,7 +210,7 @@ fn part_key(part: usize) -> Key {
     }
 }
 
-/// What the slots of a block lead to that a prefix covers: how many each, in their order.
+/// The entries of the slots of a block that a prefix covers, in order, with the number of equal slots.
 fn block_runs(trie: &Trie, key: Key, leaves: &impl Leaves) -> Vec<(usize, To)> {
     let around = showing(trie, key, leaves);
     let of_key = || vec![Run { last: key.last(), to: To::Leaf(around) }];

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use rcu::Reader;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a number of the table stands for: itself, or nothing.
+/// What a number of the table stands for: itself as a leaf, or nothing.
 fn leaf_of(value: u32) -> Leaf {
     if value & UNUSED != 0 { Leaf::MISS } else { Leaf(value) }
 }
@@ -22,7 +22,7 @@ fn part_of(key: Key) -> usize {
 /// A table whose numbers are leaves, beside its oracle.
 struct Bench {
     fib: Fib6,
-    /// Every answer by looking at every route.
+    /// Finds every answer by a scan of all routes.
     oracle: Vec<(Key, u32)>,
     domain: Arc<Domain>,
     reader: Reader,
@@ -36,7 +36,7 @@ impl Bench {
         Bench { fib, oracle: Vec::new(), domain, reader }
     }
 
-    /// As if there were very many prefixes where there are more than these.
+    /// Treats more prefixes than this in one place as very many.
     fn in_spans(mut self, piece: usize) -> Bench {
         (self.fib.few, self.fib.piece) = (piece.min(self.fib.few), piece);
         self
@@ -68,7 +68,7 @@ impl Bench {
         }
     }
 
-    /// First and last addresses of all prefixes, those beside them, and a few others, by every way to look up.
+    /// Checks first and last addresses of all prefixes, their neighbours, and a few others, by every kind of lookup.
     fn check(&mut self) {
         let mut addresses: Vec<u128> = self
             .oracle
@@ -105,7 +105,7 @@ impl Bench {
         self.domain.collect();
     }
 
-    /// Ranges say of every address what the tree says, and are there exactly when they are not too many.
+    /// Checks that ranges agree with the tree for every address, and exist exactly when there are not too many.
     fn check_ranges(&self, addresses: &[u128]) {
         let (start, lines) = (self.fib.writer.start(), &self.fib.table.lines);
         let root = start.root.slots[0].load(Ordering::Relaxed);
@@ -118,7 +118,8 @@ impl Bench {
         }
     }
 
-    /// How often the leaf, or the /64 with longer routes, is another than that before, by upper half; by the oracle.
+    /// Counts, by the oracle, how often the leaf, or the /64 with longer routes, changes along the upper halves of
+    /// addresses.
     fn count_stretches(&self) -> usize {
         let mut begins: Vec<u64> = vec![0];
         for (key, _) in &self.oracle {
@@ -140,13 +141,13 @@ impl Bench {
         all.len()
     }
 
-    /// Lines in use are those that lookups reach, and no other.
+    /// Checks that the lines in use are exactly those that lookups reach.
     fn account(&self) {
         assert_eq!(self.fib.writer.count_reached(), self.fib.writer.used());
     }
 }
 
-/// Prefixes that crowd at several depths.
+/// Prefixes that are crowded at several depths.
 fn key() -> impl Strategy<Value = Key> {
     let length = prop_oneof![
         4 => prop::sample::select(vec![16u8, 20, 22, 23, 24, 28, 29, 32, 33, 36, 40, 44, 46, 47, 48, 49, 56, 63, 64]),
@@ -165,13 +166,13 @@ fn key() -> impl Strategy<Value = Key> {
 enum Step {
     Insert(Key, u32),
     Remove(Key),
-    /// Many at once: to a number, or away.
+    /// Many changes at once: a new number, or a removal.
     Batch(Vec<(Key, Option<u32>)>),
     Trim,
 }
 
 fn value() -> impl Strategy<Value = u32> {
-    // Few different ones, so that neighbours are alike, and some that are not used.
+    // Few different numbers, so that neighbours are equal, and some numbers that are not used.
     prop_oneof![4 => 1..6u32, 1 => (1..4u32).prop_map(|value| value | UNUSED)]
 }
 
@@ -189,7 +190,7 @@ fn single() -> impl Strategy<Value = Step> {
     prop_oneof![3 => insert, 1 => key().prop_map(Step::Remove)]
 }
 
-/// Changes of many prefixes: to that number, or away.
+/// Changes of many prefixes: to a new number, or a removal.
 #[derive(Default)]
 struct Changes {
     refused: Vec<Key>,
@@ -211,7 +212,7 @@ fn run(bench: &mut Bench, steps: Vec<Step>) {
     for step in steps {
         match step {
             Step::Insert(key, value) => bench.insert(key, value),
-            // Of something that is there, most often.
+            // Most often, of a prefix that is there.
             Step::Remove(key) => {
                 let near =
                     bench.oracle.iter().map(|(known, _)| *known).min_by_key(|known| known.address() ^ key.address());
@@ -221,7 +222,7 @@ fn run(bench: &mut Bench, steps: Vec<Step>) {
             Step::Batch(mut batch) => {
                 let (mut changes, copy) = (Changes::default(), batch.clone());
                 bench.fib.change(&mut batch, &mut changes);
-                // What was refused is as it was; repeated changes of a prefix are made in their order.
+                // A refused change has no effect; repeated changes of a prefix are made in their order.
                 if changes.refused.is_empty() {
                     for (key, value) in copy {
                         bench.note(key, value);
@@ -314,7 +315,7 @@ proptest! {
     }
 }
 
-/// A change of a few prefixes where very many lie costs what they are, and many are changed a part at a time.
+/// Changing a few prefixes among very many costs only their number; many are changed a part at a time.
 #[test]
 fn where_very_many_lie_spans_are_changed_one_after_the_other() {
     let mut bench = Bench::new(Options::MOST_LINES);
@@ -323,10 +324,10 @@ fn where_very_many_lie_spans_are_changed_one_after_the_other() {
     bench.fib.change(&mut all, &mut Changes::default());
     let keys = |some: std::ops::Range<u32>| some.map(key).collect::<Vec<_>>();
     let sizes = |keys: &[Key]| bench.fib.groups(keys).into_iter().map(|group| group.keys.len()).collect::<Vec<_>>();
-    // Each is a span of so many that lie side by side.
+    // Each group is a span of adjacent prefixes.
     assert_eq!(sizes(&keys(0..40_000)), [[16_384 / 4; 9].to_vec(), vec![40_000 - 9 * 4096]].concat());
     assert_eq!(sizes(&keys(100..102)), [1, 1]);
-    // What covers all comes first, and goes last.
+    // The default route is first, and removed last.
     let with_default = [vec![Key::DEFAULT], keys(100..102)].concat();
     let order =
         |bench: &Bench| bench.fib.groups(&with_default).into_iter().map(|group| group.keys.start).collect::<Vec<_>>();
@@ -356,7 +357,7 @@ fn a_crowd_gets_slots_and_gives_them_back() {
 #[test]
 fn a_table_has_ranges_while_they_are_few() {
     let mut bench = Bench::new(Options::MOST_LINES);
-    // Apart from each other: each is a range, and so is what lies before it. The longer ones are in one /64 each.
+    // Far apart: each is a range, and so is the gap before it. The longer ones are in one /64 each.
     let keys: Vec<Key> = (1..=40u128).map(|i| Key::new(0x2001 << 112 | i << 81, 48 + (i % 3) as u8 * 30)).collect();
     for turn in 0..2 {
         for (count, key) in (1..).zip(&keys) {
@@ -407,11 +408,11 @@ fn a_table_that_has_shrunk_gives_its_memory_back() {
         bench.fib.change(&mut many, &mut Changes::default());
         bench.fib.trim(leaf_of);
         assert!(!bench.fib.writer.root().is_large());
-        // What was given up just now is nobody's when the reader has begun another round.
+        // Freed lines are unused when the reader has begun another round.
         bench.fib.handle().lookup(&bench.reader.round(), 1);
         bench.fib.trim(leaf_of);
         assert_eq!(bench.fib.writer.used(), lines);
-        // Each line may keep the page that it is in.
+        // Each line may keep its page in memory.
         assert!(bench.fib.writer.resident() <= lines * 4096, "turn {turn}: {}", bench.fib.writer.resident());
         assert!(bench.fib.memory().prefixes <= nodes + 1024, "turn {turn}: {:?}", bench.fib.memory());
         bench.account();
@@ -422,13 +423,13 @@ fn a_table_that_has_shrunk_gives_its_memory_back() {
 #[test]
 fn a_part_that_is_crowded_has_a_block_as_long_as_it_is() {
     let mut bench = Bench::new(Options::MOST_LINES);
-    // So many that the root is large; one in each of as many parts.
+    // Enough that the root is large; one in each of as many parts.
     (0..=MOST_SMALL as u128).for_each(|i| bench.insert(Key::new((0x3000 + i) << 112, 20), 1));
     let others = bench.fib.writer.used();
     let keys: Vec<Key> = (0..CROWD as u128 + 1).map(|i| Key::new(0x2a00 << 112 | i << 81, 48)).collect();
     let part = part_of(keys[0]);
     let block = |bench: &Bench| bench.fib.writer.root().block(part);
-    // What covers all of it, or ends in the middle of it, is painted.
+    // Prefixes that cover all of it, or end in the middle of it, are filled in.
     let around = [Key::new(0x2a00 << 112, 12), Key::new(0x2a00 << 112, 16), Key::new(0x2a00_0040 << 96, 27)];
     for turn in 0..2 {
         for (count, key) in (1..).zip(&keys) {
@@ -449,7 +450,7 @@ fn a_part_that_is_crowded_has_a_block_as_long_as_it_is() {
         bench.check();
         assert_eq!(bench.fib.writer.used(), others);
     }
-    // The same block again, and many at once.
+    // The same block again, and many changes at once.
     for value in [Some(3), None, Some(4)] {
         bench.fib.change(&mut keys.iter().map(|key| (*key, value)).collect::<Vec<_>>(), &mut Changes::default());
         for key in &keys {
@@ -476,7 +477,7 @@ fn there_are_not_more_blocks_than_slots() {
     assert_eq!((0..PARTS).filter(|part| root.block(*part).is_some()).count(), 127);
     bench.check();
     bench.account();
-    // A route around all.
+    // A route that covers all the others.
     bench.insert(Key::new(0x2000 << 112, 5), 3);
     bench.check();
 }
@@ -489,7 +490,7 @@ fn a_host_far_below_others_takes_a_few_lines() {
     assert!(bench.fib.writer.used() <= 4, "{}", bench.fib.writer.used());
 }
 
-/// Workers look up while routes under and around their addresses come and go: they find one of those that were there.
+/// Workers look up while routes that cover, or lie under, their addresses come and go: they find one that existed.
 fn watch_changes(routes: u32, crowd: Option<u32>, length: impl Fn(u128) -> u8) -> Fib6 {
     let domain = Domain::new(2);
     let mut fib = Fib6::new(&domain).unwrap();
@@ -542,14 +543,14 @@ fn readers_meet_no_half_made_table() {
     watch_changes(256, None, |turn| 44 + (turn % 5) as u8);
 }
 
-/// A part of the root gets a block and gives it back, in each turn.
+/// A part of the root gets a block and loses it, in each turn.
 #[test]
 fn readers_meet_no_half_filled_block() {
     let fib = watch_changes(256, Some(100), |turn| 44 + (turn % 5) as u8);
     assert_eq!(fib.writer.root().block(part_of(Key::new(0x2001 << 112, 16))), None);
 }
 
-/// The lines of a /64 with longer routes are used again for others, while ranges lead to them or have just led to them.
+/// The lines of a /64 with longer routes are reused while ranges lead to them or have just led to them.
 #[test]
 fn readers_meet_no_ranges_of_the_past() {
     let fib = watch_changes(12, None, |turn| [48, 64, 124, 100, 96][turn as usize % 5]);
@@ -586,7 +587,7 @@ fn what_a_number_meant_before_a_change_is_what_lookups_found() {
     assert_eq!((shown(&fib, 2), fib.len()), (Leaf::MISS, 1));
 }
 
-/// With room for one tree but not for two of them: what is refused is not found, what was added is.
+/// With room for one tree but not for two: refused prefixes are not found, added ones are.
 #[test]
 fn growing_without_room_is_all_or_nothing() {
     for lines in (200..1400).step_by(40) {
@@ -600,7 +601,7 @@ fn growing_without_room_is_all_or_nothing() {
     }
 }
 
-/// Nobody collects between these changes.
+/// Nothing is collected between these changes.
 #[test]
 fn lines_that_were_given_up_are_found_when_there_are_no_others() {
     let mut bench = Bench::new(16);

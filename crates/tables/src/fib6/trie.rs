@@ -1,18 +1,18 @@
-//! Every prefix with a number: what the writer of a table knows.
+//! Every prefix with its number: the bookkeeping of a table's writer.
 //!
-//! A binary tree in which nodes with one way on are left out (Morrison, "PATRICIA", JACM 15(4), 1968): two nodes a
-//! prefix at most, 32 bytes each, in one array. Whoever looks for what covers a prefix, or for what lies under it,
-//! meets it on one walk; under a node everything is in the order of addresses.
+//! A binary tree without nodes that have only one child (Morrison, "PATRICIA", JACM 15(4), 1968): at most two nodes for
+//! each prefix, 32 bytes each, in one array. A search for the prefixes that cover a prefix, or that lie under it, takes
+//! one walk; under a node everything is in the order of addresses.
 
 use super::Key;
 use super::lines::{PART_LENGTH, PARTS, Root};
 
 /// No node.
 const NONE: u32 = u32::MAX;
-/// The node of everything is always there.
+/// The root node, which always exists.
 const ROOT: u32 = 0;
 
-/// A node's number, for as long as the tree is not changed.
+/// A node's number, valid until the tree is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NodeRef(u32);
 
@@ -22,7 +22,7 @@ struct Node {
     children: [u32; 2],
     value: u32,
     length: u8,
-    /// It is a prefix of the table, not only a fork.
+    /// It is a prefix of the table, and not only a fork.
     used: bool,
 }
 
@@ -36,7 +36,7 @@ impl Node {
     }
 }
 
-/// The part of a large root that a prefix lies in, one of 2000::/3.
+/// The part of a large root that contains a prefix, one of 2000::/3.
 fn part_of(key: Key) -> Option<usize> {
     let part = Root::part((key.address() >> 64) as u64);
     (key.length() > PART_LENGTH && part < PARTS).then_some(part)
@@ -44,13 +44,13 @@ fn part_of(key: Key) -> Option<usize> {
 
 pub(super) struct Trie {
     nodes: Vec<Node>,
-    /// Places in `nodes` that nobody has.
+    /// Unused places in `nodes`.
     free: Vec<u32>,
     lengths: [usize; 129],
     count: usize,
-    /// How many there are in each part of a large root, once that is asked for.
+    /// Prefixes in each part of a large root, once they are counted.
     crowds: Vec<u32>,
-    /// The way to where the last change was, from the root on: changes in the order of addresses begin near its end.
+    /// The path from the root to the last change: changes in the order of addresses begin near its end.
     way: Vec<u32>,
 }
 
@@ -108,7 +108,7 @@ impl Trie {
         if node.length == 128 { NONE } else { node.children[node.key().bit_of(address)] }
     }
 
-    /// The node of exactly this prefix.
+    /// The node of this exact prefix.
     fn find(&self, key: Key) -> Option<u32> {
         let mut at = ROOT;
         loop {
@@ -141,7 +141,7 @@ impl Trie {
         }
     }
 
-    /// Gives the number before, if the prefix was there.
+    /// Returns the old number, if the prefix was there.
     pub fn insert(&mut self, key: Key, value: u32) -> Option<u32> {
         let at = self.make(key);
         let node = self.node_mut(at);
@@ -155,7 +155,7 @@ impl Trie {
         before
     }
 
-    /// Has `change` say which number a prefix shall have in place of the one that it has; gives the former.
+    /// Lets `change` choose a prefix's new number by its old one; returns the old one.
     pub fn change(&mut self, key: Key, change: impl FnOnce(Option<u32>) -> Option<u32>) -> Option<u32> {
         let at = self.nearest(key);
         let node = self.node(at);
@@ -168,7 +168,7 @@ impl Trie {
         before
     }
 
-    /// The longest node that covers a prefix; the way there is known then.
+    /// The longest node that covers a prefix; `way` then holds the path to it.
     fn nearest(&mut self, key: Key) -> u32 {
         while self.way.len() > 1 && !self.node(self.way[self.way.len() - 1]).key().covers(key) {
             self.way.pop();
@@ -188,7 +188,7 @@ impl Trie {
         }
     }
 
-    /// The node of a prefix, new if need be.
+    /// The node of a prefix; it is made if needed.
     fn make(&mut self, key: Key) -> u32 {
         let mut at = self.nearest(key);
         let here = self.node(at).key();
@@ -198,7 +198,7 @@ impl Trie {
         let side = here.bit_of(key.address());
         let below = self.node(at).children[side];
         if below != NONE {
-            // They part on the way there; or it lies in the new one.
+            // Both fork somewhere on the way; or the existing node is under the new one.
             let other = self.node(below).key();
             let fork = Key::new(key.address(), other.in_common(key));
             let mut node = Node::new(fork);
@@ -218,7 +218,7 @@ impl Trie {
         new
     }
 
-    /// Gives the number that the prefix had.
+    /// Returns the number of the prefix.
     pub fn remove(&mut self, key: Key) -> Option<u32> {
         let at = self.nearest(key);
         let node = self.node_mut(at);
@@ -233,14 +233,14 @@ impl Trie {
             *self = Trie { crowds: std::mem::take(&mut self.crowds), ..Trie::new() };
             return Some(value);
         }
-        // Its parent may have been there for its sake only.
+        // Its parent may have existed only as a fork to it.
         if self.splice() {
             self.splice();
         }
         Some(value)
     }
 
-    /// Takes the last node of the way out, if it is neither a prefix nor a fork any more.
+    /// Removes the last node of the way, if it is neither a prefix nor a fork any more.
     fn splice(&mut self) -> bool {
         let [.., parent, at] = self.way[..] else { return false };
         let node = *self.node(at);
@@ -256,14 +256,14 @@ impl Trie {
         true
     }
 
-    /// Puts the nodes side by side in the order of addresses, when most places are nobody's: what is added next gets
-    /// places in its order, and not in that in which others left.
+    /// Moves the nodes together, in the order of addresses, when most places are unused: later additions then get
+    /// places in order, and not in the order in which other nodes were removed.
     pub fn tidy(&mut self) {
         if self.free.len() <= self.nodes.len() / 2 {
             return;
         }
         let mut tidy: Vec<Node> = Vec::with_capacity(self.nodes.len() - self.free.len());
-        // Who waits for a place: where it is, and whose child it is on which side.
+        // Nodes that wait for a new place: where they are, and their parent and side.
         let mut open = vec![(ROOT, NONE, 0)];
         while let Some((at, parent, side)) = open.pop() {
             let place = tidy.len() as u32;
@@ -281,19 +281,19 @@ impl Trie {
         self.way.truncate(1);
     }
 
-    /// Gives the memory of places back that are nobody's, when these are most.
+    /// Frees the memory of unused places, when most are unused.
     pub fn trim(&mut self) {
         self.tidy();
         self.nodes.shrink_to(self.nodes.len() + self.nodes.len() / 8);
         self.free.shrink_to_fit();
     }
 
-    /// Nobody asks for parts of a large root any more.
+    /// Stops counting the prefixes of parts.
     pub fn forget_crowds(&mut self) {
         self.crowds = Vec::new();
     }
 
-    /// The longest prefix of at most `length` bits that contains an address and of which `is` gives something.
+    /// The longest prefix of at most `length` bits that contains an address and for which `is` returns a value.
     pub fn longest<R>(&self, address: u128, length: u8, mut is: impl FnMut(Key, u32) -> Option<R>) -> Option<R> {
         let mut around = [ROOT; 129];
         let (mut count, mut at) = (0, ROOT);
@@ -312,7 +312,7 @@ impl Trie {
         })
     }
 
-    /// The topmost node that lies in a prefix.
+    /// The topmost node within a prefix.
     pub fn under(&self, outer: Key) -> Option<NodeRef> {
         let mut at = ROOT;
         while at != NONE && self.node(at).length < outer.length() {
@@ -321,13 +321,13 @@ impl Trie {
         (at != NONE && outer.covers(self.node(at).key())).then_some(NodeRef(at))
     }
 
-    /// Whether there are at most so many prefixes, more or less, in one.
+    /// Whether a prefix contains at most about this many prefixes.
     pub fn has_at_most(&self, outer: Key, most: usize) -> bool {
         let mut open = Vec::from_iter(self.under(outer));
         let mut nodes = 0;
         while let Some(at) = open.pop() {
             nodes += 1;
-            // Of a tree whose inner nodes are no prefixes half the nodes are.
+            // In a tree whose inner nodes are only forks, half of the nodes are prefixes.
             if nodes > 2 * most {
                 return false;
             }
@@ -336,13 +336,13 @@ impl Trie {
         true
     }
 
-    /// What a node stands for: where it lies, and its number if it is a prefix.
+    /// A node's prefix, and its number if it is in the table.
     pub fn look(&self, at: NodeRef) -> (Key, Option<u32>) {
         let node = self.node(at.0);
         (node.key(), node.used.then_some(node.value))
     }
 
-    /// The nodes under one, in the order of addresses.
+    /// The children of a node, in the order of addresses.
     pub fn children(&self, at: NodeRef) -> impl Iterator<Item = NodeRef> + use<> {
         self.node(at.0).children.into_iter().filter(|child| *child != NONE).map(NodeRef)
     }
@@ -351,7 +351,7 @@ impl Trie {
         self.node(at.0).children != [NONE; 2]
     }
 
-    /// The prefixes that lie in one, itself included, by address and then the shorter first.
+    /// The prefixes within a prefix, itself included, ordered by address, the shorter first.
     pub fn within(&self, outer: Key) -> impl Iterator<Item = (Key, u32)> + '_ {
         let mut open: Vec<NodeRef> = self.under(outer).into_iter().collect();
         std::iter::from_fn(move || {
@@ -373,7 +373,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn key() -> impl Strategy<Value = Key> {
-        // Few bits that differ, so that prefixes lie in each other.
+        // Few bits differ, so that prefixes contain each other.
         (0..64u128, 0..64u128, prop::sample::select(vec![0u8, 1, 3, 30, 32, 33, 48, 64, 96, 127, 128]))
             .prop_map(|(high, low, length)| Key::new(high << 122 | high << 94 | low << 62 | low, length))
     }
@@ -408,7 +408,7 @@ mod tests {
             let found = trie.longest(asked.address(), asked.length(), |key, value| odd(value).then_some((key, value)));
             prop_assert_eq!(found, longest);
             prop_assert_eq!(trie.lengths().iter().sum::<usize>(), map.len());
-            // Most leave: the others are put side by side, and are found as before.
+            // Most are removed: the others are moved together, and are found as before.
             let (gone, left): (Vec<_>, Vec<_>) = all.iter().enumerate().partition(|(at, _)| at % 8 != 0);
             for (_, (key, _)) in gone {
                 trie.remove(*key);

@@ -1,7 +1,7 @@
-//! The writer of lines: what lookups find is made here from the tree of prefixes.
+//! The writer of lines: builds what lookups find from the tree of prefixes.
 //!
-//! A change is prepared whole, in lines that no lookup meets, and then entered by one store for each entry that leads
-//! to something else now. Lines that nothing leads to any more are used again when every worker has begun another
+//! A change is prepared completely, in lines that no lookup reaches, and then published with one store for each entry
+//! that leads to something new. Lines that are not reachable any more are reused when every worker has begun another
 //! round.
 
 use super::lines::{
@@ -21,9 +21,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 pub(super) const NIBBLE: u8 = 4;
-/// So many lines may have been given up before they are collected: those of one size do not do for all others.
+/// How many lines may be retired before they are collected: lines of one size do not serve all others.
 const GIVEN_UP: usize = 4096;
-/// With so many different ones among 256 values these get a slot each: a step less for most of them.
+/// With at least this many different entries among 256 values, each value gets a slot: this saves a step for most.
 const CROWDED: usize = 16;
 
 /// Where an entry is.
@@ -38,28 +38,28 @@ pub(super) enum Place {
 /// A change that is being prepared.
 #[derive(Default)]
 pub(super) struct Draft {
-    /// A place and how many behind it, and their entry.
+    /// The first place, how many places from there on, and their entry.
     pub sets: Vec<(Place, usize, u32)>,
     made: Vec<(u32, Kind)>,
     gone: Vec<(u32, Kind)>,
-    /// Parts that get another block, or give theirs back, when all else is entered.
+    /// Parts that get another block, or lose theirs, when everything else is published.
     pub parts: Vec<(usize, Option<u32>)>,
     pub made_blocks: Vec<u32>,
     pub gone_blocks: Vec<u32>,
 }
 
-/// Lines that nobody uses, by the kind that they were of.
+/// Unused lines, by their former kind.
 #[derive(Default)]
 struct Free([Vec<u32>; 4]);
 
 impl Free {
     fn of(&mut self, kind: Kind) -> &mut Vec<u32> {
-        // Single lines are as good for one as for the other.
+        // A single line serves either kind.
         let kind = if kind == Kind::Sixteen { Kind::Few } else { kind };
         &mut self.0[kind as usize]
     }
 
-    /// Takes lines for a node from those of larger ones, and frees what it leaves of them.
+    /// Takes lines for a node from larger free ones, and frees the rest of those.
     fn split_for(&mut self, kind: Kind) -> Option<u32> {
         let larger = match kind {
             Kind::Few | Kind::Sixteen => &[Kind::Ranges, Kind::Many][..],
@@ -77,7 +77,7 @@ impl Free {
 pub(super) struct Writer {
     table: Arc<Table>,
     domain: Arc<Domain>,
-    /// The root that the table has at present, or is to have.
+    /// The root that the table has, or that is being prepared.
     pub(super) root: Arc<Root>,
     /// Where lookups begin.
     start: Arc<Start>,
@@ -87,10 +87,10 @@ pub(super) struct Writer {
     limit: u32,
     /// Lines in use.
     used: usize,
-    /// Lines given up since they were collected last.
+    /// Lines retired since the last collection.
     given_up: usize,
     pub(super) blocks: Blocks,
-    /// [`CROWD`].
+    /// See [`CROWD`].
     pub crowd: u32,
     pub(super) draft: Draft,
 }
@@ -122,7 +122,7 @@ impl Writer {
         &self.start
     }
 
-    /// Bytes that lookups read: lines, slots that lead anywhere, ranges.
+    /// Bytes that lookups read: lines, slots in use, ranges.
     pub fn memory(&self) -> usize {
         let slots = match self.root.is_large() {
             true => (1 << PART_LENGTH) + PARTS + NIBBLES + self.blocks_in_use().count() * BLOCK_SLOTS,
@@ -131,7 +131,7 @@ impl Writer {
         (self.used * LINE + slots) * size_of::<u32>() + self.start.ranges.as_ref().map_or(0, |_| size_of::<Ranges>())
     }
 
-    /// Lets it have so many lines at most, or those that it has.
+    /// Limits the lines to this many, or to those that it has already.
     #[cfg(test)]
     pub fn limit_to(&mut self, lines: u32) {
         self.limit = self.limit.min(lines.max(self.fresh));
@@ -143,7 +143,7 @@ impl Writer {
         self.used
     }
 
-    /// Bytes of lines that are in memory.
+    /// Bytes of lines that are resident in memory.
     #[cfg(test)]
     pub fn resident(&self) -> usize {
         self.table.lines.words().resident()
@@ -178,7 +178,7 @@ impl Writer {
     fn allocate(&mut self, kind: Kind) -> Result<u32, TableFull> {
         let mut found = self.find(kind);
         if found.is_none() {
-            // Some may be free by now and wait to be collected.
+            // Some lines may be free by now, but not collected yet.
             self.domain.collect();
             found = self.find(kind);
         }
@@ -188,14 +188,14 @@ impl Writer {
         Ok(line)
     }
 
-    /// Gives lines out again in their order, and not in that in which they came back.
+    /// Sorts the free lines, so that they are used in order, and not in the order in which they were freed.
     pub fn tidy(&mut self) {
         self.domain.collect();
         let mut free = self.free.lock().expect("no panic under this lock");
         free.0.iter_mut().for_each(|lines| lines.sort_unstable_by(|one, other| other.cmp(one)));
     }
 
-    /// Gives the memory of lines back that nobody uses. They are filled before they are used again.
+    /// Frees the memory of unused lines. They are written before they are used again.
     pub fn trim(&mut self) {
         self.tidy();
         let mut free = self.free.lock().expect("no panic under this lock");
@@ -217,13 +217,13 @@ impl Writer {
         }
     }
 
-    /// Lines for a node.
+    /// Finds unused lines for a node.
     fn find(&mut self, kind: Kind) -> Option<u32> {
         let mut free = self.free.lock().expect("no panic under this lock");
         if let Some(line) = free.of(kind).pop() {
             return Some(line);
         }
-        // Ranges begin at even lines.
+        // Nodes of two lines begin at even lines.
         let line = self.fresh.next_multiple_of(kind.lines().min(2) as u32);
         if line + kind.lines() as u32 > self.limit {
             return free.split_for(kind);
@@ -233,7 +233,7 @@ impl Writer {
         Some(line)
     }
 
-    /// Enters what was prepared.
+    /// Publishes the prepared change.
     pub fn publish(&mut self) {
         let Draft { sets, made: _, gone, parts, made_blocks: _, gone_blocks } = std::mem::take(&mut self.draft);
         for (place, more, entry) in sets {
@@ -254,7 +254,7 @@ impl Writer {
         self.used -= lines;
         self.given_up += lines;
         self.table.lines.note_used(self.used);
-        // Ranges lead to lines: they are others before these are used again.
+        // Ranges lead to lines, so they must be replaced before the lines are reused.
         self.publish_start();
         if gone.is_empty() {
             return;
@@ -270,7 +270,7 @@ impl Writer {
         }
     }
 
-    /// Has lookups begin where they are to begin now.
+    /// Publishes where lookups begin.
     fn publish_start(&mut self) {
         let entry = self.root.slots[0].load(Ordering::Relaxed);
         let is_small = !self.root.is_large() && entry >= NODE;
@@ -281,7 +281,7 @@ impl Writer {
         }
     }
 
-    /// Forgets what was prepared: nothing has changed.
+    /// Discards the prepared change.
     pub fn give_up(&mut self) {
         let Draft { made, made_blocks, .. } = std::mem::take(&mut self.draft);
         self.blocks.free.lock().expect("no panic under this lock").extend(made_blocks);
@@ -292,10 +292,10 @@ impl Writer {
         }
     }
 
-    /// Prepares what lookups are to find after a prefix has come, gone, or stands for another leaf.
+    /// Prepares an update of lookups after a prefix was added, removed, or its leaf has changed.
     ///
     /// # Errors
-    /// When there are too few lines; [`Writer::give_up`] then.
+    /// When there are too few lines; then call [`Writer::give_up`].
     pub fn refresh(&mut self, trie: &Trie, key: Key, leaves: &impl Leaves) -> Result<(), TableFull> {
         if let Some((part, _)) = self.part_due(trie, key) {
             return self.renew_part(trie, part, leaves);
@@ -309,7 +309,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The same after several prefixes within one have changed, which lies in one slot.
+    /// The same after several prefixes within `span`, which is in one slot, have changed.
     ///
     /// # Errors
     /// As [`Writer::refresh`].
@@ -323,7 +323,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Prepares a slot anew.
+    /// Rebuilds a slot.
     ///
     /// # Errors
     /// As [`Writer::refresh`].
@@ -340,7 +340,7 @@ impl Writer {
         self.draft.sets.push((place, 0, entry));
     }
 
-    /// What an entry becomes.
+    /// The new value of an entry.
     fn changed(
         &mut self,
         trie: &Trie,
@@ -383,7 +383,7 @@ impl Writer {
         }
     }
 
-    /// A line of ranges in which something changes.
+    /// A line of ranges with a change inside.
     fn change_ranges(
         &mut self,
         trie: &Trie,
@@ -418,8 +418,8 @@ impl Writer {
             self.draft.gone.push((node.line, node.kind));
             return Ok(after);
         }
-        // Only what lies in the change's own part is read off the tree again. As long as there is room, the others stay
-        // what they are, however much is under them.
+        // Only the changed part is rebuilt from the tree. As long as there is room, the other ranges keep their
+        // entries, however much is under them.
         let span = Key::new(key.address(), key.length().min(granularity));
         let around = showing(trie, span, leaves);
         let inside = match trie.under(span) {
@@ -444,7 +444,7 @@ impl Writer {
         let bounds = runs[..runs.len() - 1].iter().map(|run| key_at(run.last, node.depth.into()));
         let same = words[..ends].iter().copied().take_while(|end| *end != u32::MAX).eq(bounds);
         if same && !is_one_leaf {
-            // Only what ranges lead to is another.
+            // Only what the ranges lead to has changed.
             for ((at, before), after) in words.iter().enumerate().skip(places.start).zip(&values) {
                 if before != after {
                     self.set(Place::Word(node.word() + at), *after);
@@ -456,7 +456,7 @@ impl Writer {
         self.line_of(outer, granularity, &runs, &values)
     }
 
-    /// The entry of a prefix made anew, in place of another.
+    /// Rebuilds the entry of a prefix, and retires the old one.
     pub(super) fn replaced(
         &mut self,
         trie: &Trie,
@@ -469,7 +469,7 @@ impl Writer {
         Ok(after)
     }
 
-    /// Everything that an entry leads to is not used any more.
+    /// Retires everything that an entry leads to.
     pub(super) fn retire(&mut self, entry: u32) {
         let Some(node) = Node::of(entry) else { return };
         self.draft.gone.push((node.line, node.kind));
@@ -487,7 +487,7 @@ impl Writer {
         }
     }
 
-    /// The entry of a prefix: `top` is the topmost node in it, `around` the leaf around it.
+    /// Builds the entry of a prefix: `top` is the topmost node within it, `around` the leaf that covers it.
     fn build(
         &mut self,
         trie: &Trie,
@@ -501,7 +501,7 @@ impl Writer {
         let finest = (depth + Kind::Ranges.stride()).min(end_of_half);
         let runs = |granularity: u8, most: usize| stretches(trie, top, outer, granularity, around, leaves, most);
         if let Some(all) = runs(finest, RANGES) {
-            // What a nibble tells takes one line so, and two as ranges.
+            // If 4 bits are enough, this takes one line; as ranges it would take two.
             let sixteen = if all.len() > LINE / 2 { runs(depth + NIBBLE, RANGES) } else { None };
             return match sixteen.filter(|runs| runs.iter().all(|run| matches!(run.to, To::Leaf(_)))) {
                 Some(runs) => self.slots(trie, outer, Kind::Sixteen, &runs, leaves),
@@ -514,8 +514,8 @@ impl Writer {
         {
             return self.slots(trie, outer, Kind::Many, &runs, leaves);
         }
-        // The finest parts of which there is room for all that differ, by nibbles, as addresses are given out: what is
-        // under such a part is then full or empty.
+        // Choose the finest granularity, in nibbles (in which addresses are assigned), whose ranges all fit: then a
+        // range is either full or empty below.
         let mut found = runs(depth + NIBBLE, RANGES).expect("there are not more than sixteen");
         let (mut fits, mut bursts) = (depth / NIBBLE + 1, finest / NIBBLE);
         while bursts - fits > 1 {
@@ -550,13 +550,13 @@ impl Writer {
         self.line_of(outer, granularity, runs, &values?)
     }
 
-    /// A line of ranges that lead to these values; or just the value, when it is one leaf.
+    /// A line of ranges with these entries; or just the entry, if there is one and it is a leaf.
     fn line_of(&mut self, outer: Key, granularity: u8, runs: &[Run], values: &[u32]) -> Result<u32, TableFull> {
         let last = *values.last().expect("there is a range at least");
         if Node::of(last).is_none() && values.iter().all(|value| *value == last) {
             return Ok(last);
         }
-        // No key is above the highest end: values behind the last are not met.
+        // No key is above the highest end, so values behind the last are never used.
         let kind = [Kind::Few, Kind::Ranges].into_iter().find(|kind| kind.ranges() >= Some(values.len()));
         let kind = kind.expect("there are no more than fit");
         let places = values_of(kind);
@@ -597,7 +597,7 @@ impl Writer {
         Ok(node.entry())
     }
 
-    /// Fills a line to which nothing leads yet.
+    /// Writes a line that no entry leads to yet.
     fn write(&self, node: Node, words: &[u32]) {
         for (place, word) in self.table.lines.words()[node.word()..].iter().zip(words) {
             place.store(*word, Ordering::Relaxed);
@@ -605,16 +605,16 @@ impl Writer {
     }
 }
 
-/// Where something is another than before: a prefix, or several in one.
+/// Where something has changed: a prefix, or several within one.
 #[derive(Clone, Copy)]
 struct Change {
     key: Key,
-    /// Only the prefix itself.
+    /// Only the prefix itself has changed.
     is_one: bool,
 }
 
-/// Whether everything behind an entry has the leaf already that a changed prefix in it has now, or that is around it:
-/// then nothing changes there, and what else lies in the prefix need not be looked at, however much that is.
+/// Whether everything behind an entry already has the leaf that a changed prefix within it has now, or that covers it.
+/// Then nothing changes there, and other prefixes within it, however many, need not be examined.
 fn shows(trie: &Trie, entry: u32, key: Key, leaves: &impl Leaves) -> bool {
     Node::of(entry).is_none() && entry == showing(trie, key, leaves)
 }
@@ -622,9 +622,9 @@ fn shows(trie: &Trie, entry: u32, key: Key, leaves: &impl Leaves) -> bool {
 /// A part of a line of ranges in which something changes.
 #[derive(Debug, Clone, Copy)]
 enum Part {
-    /// It leads where it led.
+    /// Its entry is unchanged.
     Kept(u32),
-    /// It is read off the tree.
+    /// It is rebuilt from the tree.
     New(To),
 }
 
@@ -636,7 +636,7 @@ impl Part {
         }
     }
 
-    /// The leaf that it leads to, if it leads to one.
+    /// The leaf that it leads to, if it is a leaf.
     fn leaf(self) -> Option<u32> {
         match self.to() {
             To::Leaf(entry) => Some(entry).filter(|entry| Node::of(*entry).is_none()),
@@ -646,7 +646,7 @@ impl Part {
 }
 
 /// The parts of a line of ranges, each with its last address, after a change of some addresses; and the entries that
-/// nothing leads to any more.
+/// are not reachable any more.
 #[derive(Default)]
 struct Parts {
     parts: Vec<(u128, Part)>,
@@ -654,7 +654,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// What there is outside of `span`, and `inside` in it. Nodes are in one of them whole: they are units of the line.
+    /// Combines the known ranges outside of `span` with `inside`. A node is never divided between both.
     fn with(known: &[(u128, u128, u32)], span: Key, inside: Vec<Run>) -> Parts {
         let mut all = Parts::default();
         let mut inside = Some(inside);
@@ -675,7 +675,7 @@ impl Parts {
         all
     }
 
-    /// Everything up to `last` that is not there yet.
+    /// Adds a part that reaches from the end of the last one to `last`.
     fn put(&mut self, last: u128, part: Part) {
         match self.parts.last_mut() {
             Some((end, before)) if before.leaf().is_some() && before.leaf() == part.leaf() => *end = last,
@@ -689,7 +689,7 @@ fn ranges_of(node: Node, outer: Key, words: &[u32]) -> Vec<(u128, u128, u32)> {
     let places = values_of(node.kind);
     let ends = places.start - 1;
     let depth = u32::from(node.depth);
-    // Bits behind a half are in no end: a range has all of them.
+    // The ends do not include bits behind a half: a range includes all of them.
     let end_of_half = u32::from(if node.depth < HALF { HALF } else { 2 * HALF });
     let rest = u128::MAX.unbounded_shr((depth + u32::BITS).min(end_of_half));
     let end_of = |word: u32| outer.address() | u128::from(word) << 96 >> depth | rest;
@@ -704,7 +704,7 @@ fn ranges_of(node: Node, outer: Key, words: &[u32]) -> Vec<(u128, u128, u32)> {
     ranges
 }
 
-/// Where the entries of a node are, from its first word on.
+/// Where the entries of a node are, counted from its first word.
 fn values_of(kind: Kind) -> Range<usize> {
     match kind.ranges() {
         Some(ranges) => ranges..2 * ranges,

@@ -1,16 +1,16 @@
 //! Which flow each packet of a vector belongs to, as a hash: for nodes that spread flows over several paths.
 //!
-//! The words that tell a flow are picked packet by packet; they are mixed for many packets at once, by portable code
-//! that is compiled for each instruction set. With AVX-512 plain headers are picked sixteen at a time, too.
+//! The words that identify a flow are extracted packet by packet; they are mixed for many packets at once, by portable
+//! code that is compiled for each instruction set. With AVX-512, plain headers are extracted sixteen at a time, too.
 
 use super::{Frames, READABLE, Simd, check};
 
-/// Packets whose words are picked before they are mixed.
+/// Packets whose words are extracted before they are mixed.
 const BLOCK: usize = 64;
 
-/// Hashes the flow of each packet whose IPv4 header is at its offset: addresses, protocol, and the ports of
-/// protocols that have them. Fragments, by their check bits in `flags`, hash without ports, as only the first of
-/// a datagram has them (RFC 8900 3.5).
+/// Hashes the flow of each packet whose IPv4 header is at its offset: addresses, protocol, and the ports of protocols
+/// that have them. Fragments, by their check bits in `flags`, hash without ports, because only the first fragment of a
+/// datagram has them (RFC 8900 3.5).
 ///
 /// # Panics
 /// When a column is shorter than the packets are many.
@@ -38,7 +38,7 @@ fn avx512(frames: &Frames<'_>, flags: &[u32], seed: u32, hashes: &mut [u32]) {
     use std::arch::x86_64::*;
     const LANES: usize = 16;
     let (flags, hashes) = (&flags[..frames.len()], &mut hashes[..frames.len()]);
-    // Source, destination and what follows a header of 20 bytes, behind the word that has the protocol.
+    // Source, destination and the bytes behind a header of 20 bytes; they come after the word with the protocol.
     let rows = |at: usize| {
         let mut rows = [_mm512_setzero_si512(); 4];
         for (group, row) in rows.iter_mut().enumerate() {
@@ -76,7 +76,7 @@ fn avx512(frames: &Frames<'_>, flags: &[u32], seed: u32, hashes: &mut [u32]) {
         }
         // SAFETY: as above.
         unsafe { _mm512_storeu_si512(hashes.as_mut_ptr().add(at).cast(), hash) };
-        // What nobody has examined, or has options, is looked at by itself.
+        // Packets that were not examined, or have options, are processed one by one.
         let examined = _mm512_and_si512(checks, number(check::EXAMINED | check::HEADER_LENGTH));
         let mut others = _mm512_cmpneq_epi32_mask(examined, number(check::EXAMINED));
         while others != 0 {
@@ -115,7 +115,7 @@ fn each_block(frames: &Frames<'_>, flags: &[u32], seed: u32, hashes: &mut [u32])
     }
 }
 
-/// What tells a flow: source, destination, protocol, ports.
+/// The words that identify a flow: source, destination, protocol, ports.
 #[inline(always)]
 fn pick(bytes: &[u8; READABLE], is_whole: bool) -> [u32; 4] {
     let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
@@ -128,7 +128,7 @@ fn pick(bytes: &[u8; READABLE], is_whole: bool) -> [u32; 4] {
 /// Protocols with ports in the first four bytes: TCP, UDP, DCCP, SCTP, UDP-Lite.
 const WITH_PORTS: [u32; 5] = [6, 17, 33, 132, 136];
 
-/// The same as a table, so that no branch has to be guessed.
+/// The same as a table, so that no branch can be mispredicted.
 const HAS_PORTS: [bool; 256] = {
     let mut has = [false; 256];
     let mut at = 0;
@@ -139,11 +139,11 @@ const HAS_PORTS: [bool; 256] = {
     has
 };
 
-/// Of a permutation of 32 bits found by search for the least bias (hash-prospector, "[16 21f0aaad 15 d35a2d97 15]").
+/// From a permutation of 32 bits found by search for the least bias (hash-prospector, "[16 21f0aaad 15 d35a2d97 15]").
 const FIRST: u32 = 0x21f0_aaad;
 const SECOND: u32 = 0xd35a_2d97;
 
-/// Every bit of each word comes to all of the hash.
+/// Every bit of each word affects the whole hash.
 #[inline(always)]
 fn mixed(seed: u32, words: [u32; 4]) -> u32 {
     words.into_iter().fold(seed, |hash, word| {
@@ -154,8 +154,9 @@ fn mixed(seed: u32, words: [u32; 4]) -> u32 {
     })
 }
 
-/// As [`flow_hashes`], of IPv6 packets: addresses, flow label, next header, and the ports of protocols that have them
-/// and follow the IPv6 header at once. Behind extension headers the label stands for them (RFC 6437 section 3): all
+/// As [`flow_hashes`], for IPv6 packets: addresses, flow label, next header, and the ports of protocols that have them
+/// and directly follow the IPv6 header. Behind extension headers the label replaces the ports (RFC 6437 section 3): all
+/// fragments of a packet have the same hash.
 /// fragments of a packet hash alike.
 ///
 /// # Panics
@@ -167,11 +168,11 @@ pub fn flow_hashes6(frames: &Frames<'_>, seed: u32, hashes: &mut [u32]) {
     }
 }
 
-/// What tells a flow of IPv6.
+/// The fields that identify a flow of IPv6.
 struct Flow6 {
     from: [u64; 2],
     to: [u64; 2],
-    /// In its place in the first word of the header, as the next header is.
+    /// At its place in the first word of the header, as is the next header.
     label: u64,
     protocol: u64,
     ports: u32,
@@ -192,9 +193,9 @@ fn pick6(bytes: &[u8; READABLE]) -> Flow6 {
 
 #[inline(always)]
 fn mixed6(seed: u32, flow: &Flow6) -> u32 {
-    /// Odd numbers of random bits (of the golden ratio, the square roots of 2 and 3, and pi).
+    /// Odd random numbers (from the golden ratio, the square roots of 2 and 3, and pi).
     const KEYS: [u64; 4] = [0x9e37_79b9_7f4a_7c15, 0x6a09_e667_f3bc_c909, 0xbb67_ae85_84ca_a73b, 0x2436_a885_a308_d313];
-    /// Both halves of a product of two words in one.
+    /// Combines both halves of the product of two words.
     #[inline(always)]
     fn fold(a: u64, b: u64) -> u64 {
         let product = u128::from(a) * u128::from(b);
@@ -206,7 +207,7 @@ fn mixed6(seed: u32, flow: &Flow6) -> u32 {
     (flow >> 32) as u32 ^ flow as u32
 }
 
-/// What of a packet tells its flow, and how.
+/// Which fields identify a flow, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowFields(u8);
 
@@ -216,16 +217,16 @@ impl FlowFields {
     pub const SOURCE_PORT: FlowFields = FlowFields(1 << 2);
     pub const DESTINATION_PORT: FlowFields = FlowFields(1 << 3);
     pub const PROTOCOL: FlowFields = FlowFields(1 << 4);
-    /// Source for destination, and the other way round.
+    /// Source and destination are exchanged.
     pub const REVERSE: FlowFields = FlowFields(1 << 5);
-    /// Both directions of a flow are one.
+    /// Both directions of a flow have the same hash.
     pub const SYMMETRIC: FlowFields = FlowFields(1 << 6);
-    /// Of IPv6.
+    /// The flow label, for IPv6 only.
     pub const LABEL: FlowFields = FlowFields(1 << 7);
     pub const NONE: FlowFields = FlowFields(0);
-    /// What [`flow_hashes`] takes.
+    /// The fields that [`flow_hashes`] uses.
     pub const USUAL4: FlowFields = FlowFields(0b1_1111);
-    /// What [`flow_hashes6`] takes.
+    /// The fields that [`flow_hashes6`] uses.
     pub const USUAL6: FlowFields = FlowFields(0b1001_1111);
 
     pub const fn bits(self) -> u8 {
@@ -240,7 +241,7 @@ impl FlowFields {
         self.0 & other.0 == other.0
     }
 
-    /// Whether there is something in both.
+    /// Whether the two have a field in common.
     pub const fn shares(self, other: FlowFields) -> bool {
         self.0 & other.0 != 0
     }
@@ -250,7 +251,7 @@ impl FlowFields {
         FlowFields(self.0 | other.0)
     }
 
-    /// Both ends as they are told: what is not wanted is 0.
+    /// Both ends, as these fields use them: a field that is not used is 0.
     #[inline]
     fn ends<A: Copy + Default + Ord>(self, (from, from_port): (A, u16), (to, to_port): (A, u16)) -> [(A, u16); 2] {
         let part = |is: FlowFields, value: A| if self.has(is) { value } else { A::default() };
@@ -269,8 +270,8 @@ impl FlowFields {
     }
 }
 
-/// The hash of a packet's flow by other fields than [`flow_hashes`] takes: of one whose IPv4 header is first in
-/// `bytes`, and that has its ports unless it is a fragment.
+/// The hash of a packet's flow by other fields than those of [`flow_hashes`]. `bytes` starts with its IPv4 header; it
+/// has ports unless it is a fragment.
 pub fn flow_hash_by(fields: FlowFields, bytes: &[u8; READABLE], is_whole: bool, seed: u32) -> u32 {
     let [from, to, protocol, ports] = pick(bytes, is_whole);
     let [(from, from_port), (to, to_port)] = fields.ends((from, ports as u16), (to, (ports >> 16) as u16));
@@ -278,7 +279,7 @@ pub fn flow_hash_by(fields: FlowFields, bytes: &[u8; READABLE], is_whole: bool, 
     mixed(seed, [from, to, protocol, u32::from(from_port) | u32::from(to_port) << 16])
 }
 
-/// The same of an IPv6 packet, for [`flow_hashes6`].
+/// The same for an IPv6 packet, as [`flow_hashes6`].
 pub fn flow_hash6_by(fields: FlowFields, bytes: &[u8; READABLE], seed: u32) -> u32 {
     let Flow6 { from, to, label, protocol, ports } = pick6(bytes);
     let [(from, from_port), (to, to_port)] = fields.ends((from, ports as u16), (to, (ports >> 16) as u16));
@@ -357,7 +358,7 @@ mod tests {
     proptest! {
         #[test]
         fn instruction_sets_agree(
-            // Half of them plain headers that were examined, half anything.
+            // Half of them are plain headers that were examined, half are arbitrary.
             packets in prop::collection::vec(
                 (prop::collection::vec(any::<u8>(), READABLE), any::<u32>(), any::<bool>()), 0..200),
             seed in any::<u32>(),
@@ -460,7 +461,7 @@ mod tests {
 
     #[test]
     fn ip6_flows_spread_evenly_whatever_differs() {
-        // Ends of addresses, their beginnings, ports, and the label, of which 16 bits are counted up.
+        // Last bytes of addresses, first bytes of addresses, ports, and the label; 16 bits of each are counted up.
         for at in [22, 38, 12, 28, 40, 42, 2] {
             let packets: Vec<_> = (0..8000u16)
                 .map(|flow| {
@@ -482,7 +483,7 @@ mod tests {
             change(&mut packet);
             packet
         };
-        // Traffic class, lengths, hop limit, and what follows the ports.
+        // Traffic class, lengths, hop limit, and the bytes behind the ports.
         let same = [
             udp6(),
             changed(|p| p[0] = 0x6f),

@@ -1,4 +1,4 @@
-//! One pass over Ethernet headers and the label behind them, and what is done with labels.
+//! One pass over Ethernet headers and the label behind them, and operations on labels.
 
 #[cfg(target_arch = "x86_64")]
 use super::avx512;
@@ -12,11 +12,11 @@ use crate::mpls::ENTRY_LEN;
 /// Bytes of an Ethernet header and one entry of a label stack.
 const LEN: u16 = 14 + ENTRY_LEN as u16;
 
-/// Station, EtherType and the top entry of the label stack of frames, into the columns: `target` is that entry in
-/// host order. Says the union of all faults. Bits of [`check`] mean here: `SHORT`: shorter than header and entry;
-/// `TTL`: the entry's time to live is 0 or 1. `EXAMINED` is no fault, and a hint that only AVX-512 gives, which has
-/// the bytes at hand: behind the label, the last of its stack, is an IPv4 packet about which [`super::ip4_headers`]
-/// would find nothing to say, and nothing behind that.
+/// Station, EtherType and the top entry of the label stack of frames, into the columns: `target` is that entry in host
+/// order. Returns the union of all faults. Meaning of bits of [`check`]: `SHORT`: shorter than header and entry; `TTL`:
+/// the entry's time to live is 0 or 1. `EXAMINED` is no fault but a hint, which only AVX-512 gives, because it has the
+/// bytes at hand: the label is the last of its stack, and an IPv4 packet without faults for [`super::ip4_headers`] and
+/// without padding follows it.
 ///
 /// # Panics
 /// When a column is shorter than the frames are many.
@@ -38,7 +38,7 @@ pub fn ethernet_mpls_with(simd: Simd, frames: &Frames<'_>, station: MacAddress, 
     }
 }
 
-/// The packets from one on, each by itself, and with `INSIDE` what is behind their labels.
+/// Examines the packets from `at` on one by one, and with `INSIDE` what is behind their labels.
 #[inline(always)]
 pub(super) fn each<const INSIDE: bool>(
     frames: &Frames<'_>,
@@ -60,8 +60,7 @@ pub(super) fn each<const INSIDE: bool>(
     union
 }
 
-/// [`ethernet_mpls`] over frames as long as they have the (sound) shape of the `first`, as [`super::alike_ip4`] does
-/// it.
+/// [`ethernet_mpls`] over frames as long as they have the (sound) shape of the `first`, like [`super::alike_ip4`].
 ///
 /// # Panics
 /// When a column is shorter than the frames are many.
@@ -124,7 +123,7 @@ pub(super) fn alike(
     })
 }
 
-/// The faults of a frame with so many bytes of VLAN tags, and the top entry of its label stack.
+/// The faults of a frame with this many bytes of VLAN tags, and the top entry of its label stack.
 #[inline(always)]
 fn judge<const TAGS: usize>(head: &[u8; 64], length: u16, station: scalar::Station) -> (u32, u32) {
     let bit = |is: bool, bit: u32| u32::from(is) * bit;
@@ -140,14 +139,14 @@ fn judge<const TAGS: usize>(head: &[u8; 64], length: u16, station: scalar::Stati
     (bits, entry)
 }
 
-/// What an entry passes on to those that come in its place: traffic class and time to live, and with the label below
-/// it the bottom of the stack.
+/// What an entry passes on to its replacements: traffic class and time to live, and to the lowest label the
+/// bottom-of-stack bit.
 const PASSED_ON: u32 = 0xeff;
 const BOTTOM: u32 = 0x100;
 
 impl Frames<'_> {
-    /// Puts another label in the place of the top one, and an Ethernet header before it; a hop is counted. The offset
-    /// is that of the label. All go with the same header, each with the label of an entry of its own.
+    /// Swaps the top label and writes an Ethernet header before it; the hop is counted. The offset is that of the
+    /// label. All packets get the same header, and each the label of its own entry.
     ///
     /// # Panics
     /// When there are fewer entries than packets.
@@ -160,8 +159,8 @@ impl Frames<'_> {
         }
     }
 
-    /// [`Frames::swap_all`] for one packet after the other, each with what is given for it, as long as something is;
-    /// how many.
+    /// [`Frames::swap_all`] for one packet after the other, with what `next` returns for each, until it returns none;
+    /// returns how many.
     #[inline(always)]
     pub fn swap_while<'h>(&mut self, mut next: impl FnMut() -> Option<(&'h [u8; 14], u32)>) -> usize {
         for (i, head) in self.places().enumerate() {
@@ -172,18 +171,18 @@ impl Frames<'_> {
         self.len()
     }
 
-    /// Takes the label at the offset of packet `i` off and puts `rewrite` in its place: a link header, at whose end
-    /// so many `labels` are. The lowest `copies` of these get its time to live, one less, and its traffic class, the
-    /// last one the bottom of the stack too. Without labels, and `uniform`, the entry below gets both, the time to
-    /// live when that is less than its own.
+    /// Pops the label at the offset of packet `i` and writes `rewrite` in its place: a link header that ends in
+    /// `labels` labels. The lowest `copies` of these get the popped label's time to live, less one, and its traffic
+    /// class; the last one also gets the bottom-of-stack bit. Without labels, and with `uniform`, the entry below gets
+    /// both; the time to live only if that is less than its own.
     ///
     /// # Panics
-    /// When `rewrite` is longer than [`WRITABLE_BEFORE`], or has not so many labels.
+    /// When `rewrite` is longer than [`WRITABLE_BEFORE`], or has fewer labels.
     pub fn relabel(&mut self, i: usize, rewrite: &[u8], labels: usize, copies: usize, uniform: bool) {
         assert!((ENTRY_LEN..=WRITABLE_BEFORE).contains(&rewrite.len()));
         assert!(labels * ENTRY_LEN <= rewrite.len() && copies <= labels);
         let head = self.head(i);
-        // SAFETY: what is written lies within 64 bytes before the head and 8 from it on, and is this packet's own.
+        // SAFETY: the bytes written are within 64 bytes before the head and 8 from it on, and are this packet's own.
         unsafe {
             let old = u32::from_be(head.cast::<u32>().read_unaligned());
             let passed_on = old.wrapping_sub(1) & PASSED_ON;
@@ -203,18 +202,18 @@ impl Frames<'_> {
             if labels == 0 && uniform {
                 let place = end.cast::<u32>();
                 let entry = u32::from_be(place.read_unaligned());
-                // Hops do not grow.
+                // The time to live must not grow.
                 let ttl = (entry & 0xff).min(passed_on & 0xff);
                 place.write_unaligned((entry & !PASSED_ON | passed_on & !0xff | ttl).to_be());
             }
         }
     }
 
-    /// Has the lowest `copies` entries of the label stack that ends at packet `i`'s network header say what that
-    /// says: time to live (of IPv6 the hop limit) and, as traffic class, the precedence.
+    /// Sets the lowest `copies` entries of the label stack that ends at packet `i`'s network header from that header:
+    /// time to live (for IPv6 the hop limit) and, as traffic class, the precedence.
     ///
     /// # Panics
-    /// When they are more than fit [`WRITABLE_BEFORE`].
+    /// When they do not fit [`WRITABLE_BEFORE`].
     pub fn copy_to_labels(&mut self, i: usize, is_ip6: bool, copies: usize) {
         assert!(copies * ENTRY_LEN <= WRITABLE_BEFORE);
         let header = self.bytes(i);
@@ -235,13 +234,13 @@ impl Frames<'_> {
         }
     }
 
-    /// Has packet `i`'s IP header say what the entry of a label stack right before it said: its time to live when
-    /// that is less, and its traffic class as the precedence. The header must be whole; its checksum stays what it
-    /// was, right or wrong.
+    /// Sets packet `i`'s IP header from the label stack entry right before it: the time to live if that is less, and
+    /// the precedence from the traffic class. The header must be complete; a right checksum stays right, and a wrong
+    /// one stays wrong.
     pub fn copy_from_label(&mut self, i: usize, is_ip6: bool, entry: u32) {
         let header: &mut [u8; 20] = {
             let head = self.head(i);
-            // SAFETY: the first 64 bytes from the head on are this packet's own, and `&mut self` keeps others away.
+            // SAFETY: the first 64 bytes from the head on are this packet's own, and `&mut self` excludes other access.
             unsafe { &mut *head.cast() }
         };
         let (ttl, class) = (entry as u8, (entry >> 9) as u8 & 7);
@@ -265,11 +264,11 @@ impl Frames<'_> {
 /// 14 bytes before and 4 after `head` are writable and not otherwise borrowed.
 #[inline(always)]
 unsafe fn swap(head: *mut u8, header: [u64; 2], entry: u32) {
-    // SAFETY: given by the caller.
+    // SAFETY: by contract.
     unsafe {
         let place = head.cast::<u32>();
         let old = u32::from_be(place.read_unaligned());
-        // A packet with a TTL of 0 is not forwarded and does not come here: nothing is borrowed from the
+        // A packet with a TTL of 0 is not forwarded and does not get here: the subtraction does not borrow from the
         // class.
         let passed_on = old.wrapping_sub(1) & 0xfff;
         head.sub(14).cast::<u64>().write_unaligned(header[0]);
@@ -348,7 +347,7 @@ mod tests {
         whole.split_off(18)
     }
 
-    /// Makes the checksum of the header behind the label of a frame right.
+    /// Corrects the checksum of the header behind the label of a frame.
     fn sum(frame: &mut [u8]) {
         frame[28..30].fill(0);
         let sum = checksum::checksum(&frame[18..38]);
@@ -385,7 +384,7 @@ mod tests {
             frame
         };
         let mut cases: Vec<(Vec<u8>, bool)> = remarkable.iter().map(|spoil| (with(*spoil), false)).collect();
-        // Its time to live is the label's matter, and whose frame it is that of the link.
+        // The label determines its time to live, and the link header determines its receiver.
         let plain: [Spoil; 5] = [|_| {}, |f| f[17] = 1, |f| f[0] = 1, |f| f[24] = 0x40, |f| f[26] = 2];
         cases.extend(plain.iter().map(|spoil| (with(*spoil), true)));
         let mut wrong = whole.clone();
@@ -440,12 +439,12 @@ mod tests {
         }
     }
 
-    /// What is in memory of a packet, from so many bytes before its offset on.
+    /// The memory of a packet, starting this many bytes before its offset.
     fn bytes(bed: &Bed, before: usize, count: usize) -> Vec<u8> {
         bed.memory[AT - before..][..count].to_vec()
     }
 
-    /// A bed with one packet that begins with its label.
+    /// A bed with one packet that starts with its label.
     fn at_label(entries: &[StackEntry]) -> Bed {
         Bed::new(&[frame(entries, &[0x45])[14..].to_vec()])
     }
@@ -513,7 +512,7 @@ mod tests {
             assert_eq!(bytes(&bed, 8, 8), [&[0, 1, 0x10, 9], &bottom[..]].concat());
             bed.frames().0.copy_to_labels(0, is_ip6, 2);
             assert_eq!(bytes(&bed, 8, 4), entry(0x11, 5, false, 57).to_bytes());
-            // Back: a label that has seen fewer hops than its packet tells of none.
+            // Back: a time to live that is not less than the packet's is not copied.
             for (ttl, left) in [(40, 40), (200, 40)] {
                 bed.frames().0.copy_from_label(0, is_ip6, entry(16, 2, true, ttl).0);
                 let bytes = bytes(&bed, 0, 20);

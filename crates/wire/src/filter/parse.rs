@@ -1,7 +1,7 @@
 //! From the text of a filter to its steps.
 //!
-//! Parentheses are kept on a stack of the parser's own and jumps are patched when their
-//! target is known, so that nothing recurses on what an operator, or a hostile client, wrote.
+//! The parser keeps parentheses on a stack of its own and patches jumps when their target is known. So the text of an
+//! operator, or of a hostile client, cannot cause recursion.
 
 use super::test::{Comparison, Depth, Direction, Families, TYPE_ARP, TYPE_IP, TYPE_IP6, TYPE_RARP, Test};
 use super::{ACCEPT, FilterError, MAX_DEPTH, MAX_TESTS, MAX_TEXT, REJECT, Step};
@@ -36,7 +36,7 @@ const PROTOCOLS: &[(&str, u8, Families)] = &[
 /// Names that only `proto` takes.
 const MORE_PROTOCOLS: &[(&str, u8)] = &[("gre", 47), ("ospf", 89), ("udplite", 136)];
 
-/// A word or sign of the text and where it stands.
+/// A word or sign of the text, and its place.
 #[derive(Clone, Copy, Debug)]
 struct Token<'a> {
     at: usize,
@@ -75,7 +75,7 @@ fn tokens(text: &str) -> Result<Vec<Token<'_>>, FilterError> {
     Ok(tokens)
 }
 
-/// What a value without a keyword takes over from the term before.
+/// What a value without a keyword inherits from the term before it.
 #[derive(Clone, Copy)]
 struct Keyword {
     kind: Kind,
@@ -87,21 +87,21 @@ enum Kind {
     EtherHost,
     Host(Families),
     Net(Families),
-    /// An address or a network, as the value says.
+    /// An address or a network; the value decides which.
     Address(Families),
     Port(&'static [u8]),
     PortRange(&'static [u8]),
     Protocol(Families),
 }
 
-/// A piece of the steps whose outward jumps are still open: each a step and which of its two.
+/// A piece of the steps whose outward jumps are still open: for each its step, and which of the step's two jumps it is.
 struct Code {
     entry: usize,
     yes: Vec<(usize, bool)>,
     no: Vec<(usize, bool)>,
 }
 
-/// What has been read between two parentheses.
+/// The terms read so far within a pair of parentheses.
 #[derive(Default)]
 struct Group {
     left: Option<Code>,
@@ -173,7 +173,7 @@ impl<'a> Parser<'a> {
                 continue;
             }
             let mut operand = self.term()?;
-            // What follows a term: parentheses that close here, then what joins the next one.
+            // After a term: parentheses that close here, then the word that joins the next term.
             loop {
                 operand = self.join(&mut group, operand);
                 if !self.take(")") {
@@ -199,7 +199,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Joins a term to what stands left of it in its group.
+    /// Joins a term to the terms to its left in its group.
     fn join(&mut self, group: &mut Group, mut operand: Code) -> Code {
         if std::mem::take(&mut group.negated) {
             std::mem::swap(&mut operand.yes, &mut operand.no);
@@ -259,8 +259,7 @@ impl<'a> Parser<'a> {
         self.emit(at, test)
     }
 
-    /// Terms that are whole without a value of the usual kinds. None: it is no such term, and
-    /// nothing was taken.
+    /// Terms that are complete without a value of the usual kinds. None: it is no such term, and no token was taken.
     fn word(&mut self, at: usize, word: &str) -> Result<Option<Test>, FilterError> {
         let following = self.tokens.get(self.next + 1).map(|token| token.text);
         let group = |kind: &str| following == Some(kind);
@@ -286,7 +285,7 @@ impl<'a> Parser<'a> {
                 return self.length(word).map(Some);
             }
             _ => match PROTOCOLS.iter().find(|(name, ..)| *name == word) {
-                // Before a port the protocol is part of that term.
+                // Before a port, the protocol belongs to that term.
                 Some(_) if following.is_some_and(|next| self.leads_to_port(next)) => return Ok(None),
                 Some((_, number, families)) => (Test::Protocol(*families, *number), 1),
                 None => return Ok(None),
@@ -372,7 +371,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The next word, which has to be there.
+    /// The next word, which is required.
     fn one(&mut self, what: &str) -> Result<(usize, &'a str), FilterError> {
         let at = self.at();
         match self.peek() {
@@ -384,7 +383,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `[protocol] [src|dst] [host|net|port|...]`. None: a value stands here.
+    /// `[protocol] [src|dst] [host|net|port|...]`. None: the word is a value.
     fn keyword(&mut self, at: usize) -> Result<Option<Keyword>, FilterError> {
         let start = self.next;
         let protocol = match self.peek() {
@@ -421,7 +420,7 @@ impl<'a> Parser<'a> {
             Some("portrange") => (Kind::PortRange(transports), way),
             Some("proto") if way.is_none() => (Kind::Protocol(families), way),
             _ if self.next > start => {
-                // `src 10.0.0.1`: the value tells.
+                // `src 10.0.0.1`: the value decides.
                 return Ok(Some(Keyword { kind: Kind::Address(families), way: way.unwrap_or(Direction::Either) }));
             }
             _ => return Ok(None),
@@ -451,7 +450,7 @@ impl<'a> Parser<'a> {
         }
         let following = self.tokens.get(self.next + 1).map(|token| token.text);
         let joined = match self.peek() {
-            // `src A or dst B` has a value in between, this has not.
+            // `src A or dst B` has a value in between; this has none.
             Some("or") if following == Some("dst") => Direction::Either,
             Some("and") if following == Some("dst") => Direction::Both,
             _ => return Ok(Some(Direction::Source)),
@@ -491,7 +490,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Whether a word after `ip` or `arp` makes it the beginning of a longer term.
+/// Whether a word after `ip` or `arp` makes that the start of a longer term.
 fn qualifies(word: &str) -> bool {
     matches!(word, "src" | "dst" | "host" | "net" | "proto")
 }
@@ -508,7 +507,7 @@ fn type_of(name: &str) -> u16 {
 /// Decimal or `0x` hexadecimal.
 fn parse_number(text: &str) -> Option<u32> {
     let digits = |text: &str, radix| {
-        // from_str_radix alone would take a sign.
+        // from_str_radix alone would accept a sign.
         text.chars().all(|c| c.is_digit(radix)).then(|| u32::from_str_radix(text, radix).ok()).flatten()
     };
     match text.strip_prefix("0x") {
@@ -528,7 +527,7 @@ fn protocol_number(text: &str) -> Option<u8> {
     named.or_else(more).or_else(|| u8::try_from(parse_number(name)?).ok())
 }
 
-/// An address or, where it may be, a prefix; host bits of a prefix do not count.
+/// An address or, if `prefix`, a network; host bits of a prefix are ignored.
 fn address(text: &str, families: Families, way: Direction, prefix: bool) -> Option<Test> {
     let (address, length) = match text.split_once('/') {
         Some(_) if !prefix => return None,

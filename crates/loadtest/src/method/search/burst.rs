@@ -1,34 +1,34 @@
-//! Back-to-back frames (RFC 2544, section 26.4, as RFC 9004 has it): the longest burst at the line's rate that comes
-//! through whole. A device that forwards less than the line carries holds the rest; how much it can hold is what this
-//! tells.
+//! Back-to-back frames (RFC 2544, section 26.4, updated by RFC 9004): the longest burst at the line's rate that is
+//! forwarded without loss. A device that forwards less than the line carries must buffer the rest: the result shows how
+//! much it can buffer.
 
 use crate::arithmetic::{scaled, significant};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// What is longer is no burst: a device that forwards it whole forwards the line's rate (RFC 2544 has two seconds at
-/// least).
+/// Longer bursts are not sent: a device that forwards such a burst forwards the line's rate (RFC 2544 requires at least
+/// two seconds).
 pub const LONGEST: Duration = Duration::from_secs(2);
-/// Of a length that is found a thousandth, or one frame, is not looked into.
+/// The search ends when the bounds differ by a thousandth, or by one frame.
 const RESOLUTION: u64 = 1000;
-/// The first step from a length that was found before; each further one is twice as long.
+/// The first step from a length that was found before; each further step is twice as long.
 const STEP: f64 = 0.02;
 
-/// What came of it. Frames are of one port; in both directions each port sends as many.
+/// The result. Frames are those of one port; in both directions each port sends as many.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BackToBack {
-    /// Times that it was looked for.
+    /// How often the longest burst was searched for.
     pub times: usize,
     /// Frames of the longest burst: mean, standard deviation, least and most.
     pub mean: f64,
     pub deviation: f64,
     pub least: u64,
     pub most: u64,
-    /// Frames in two seconds of the line: longer bursts were not sent.
+    /// Frames in two seconds of the line: the longest burst that is sent.
     pub limit: u64,
-    /// Seconds that such a burst takes (implied buffer time), and that the device itself can hold, less what it
-    /// forwarded meanwhile (corrected buffer time); none: its throughput is not known.
+    /// Seconds that such a burst takes (implied buffer time), and seconds that the device can buffer, less what it
+    /// forwards meanwhile (corrected buffer time); none: its throughput is unknown.
     pub implied: f64,
     pub corrected: Option<f64>,
     /// The load tester itself could not send some bursts without gaps.
@@ -36,8 +36,8 @@ pub struct BackToBack {
 }
 
 impl BackToBack {
-    /// Of lengths that were found, on a line that carries so many frames a second, of which the device forwards so
-    /// many.
+    /// From the lengths found, on a line that carries `line` frames a second, of which the device forwards
+    /// `throughput`.
     pub fn of(found: &[u64], limit: u64, line: f64, throughput: Option<f64>, is_own: bool) -> Option<BackToBack> {
         let count = found.len() as f64;
         let mean = found.iter().sum::<u64>() as f64 / count;
@@ -57,7 +57,7 @@ impl BackToBack {
         })
     }
 
-    /// Even the longest burst came through.
+    /// Whether even the longest burst was forwarded without loss.
     pub fn is_unlimited(&self) -> bool {
         self.least >= self.limit
     }
@@ -94,11 +94,11 @@ pub(super) fn seconds(time: f64) -> String {
     }
 }
 
-/// Looks for the longest burst of which `whole` says that it comes through, from the one that was found before. None:
-/// it was interrupted.
+/// Searches for the longest burst that `whole` reports as forwarded completely, starting from the one found before.
+/// None: interrupted.
 ///
 /// # Errors
-/// What `whole` says.
+/// Those of `whole`.
 pub fn longest<E>(
     limit: u64,
     before: Option<u64>,
@@ -118,7 +118,7 @@ pub fn longest<E>(
             None => lower.saturating_add(out(lower, step)).min(limit),
             Some(upper) if upper - lower <= (lower / RESOLUTION).max(1) => return Ok(Some(lower)),
             Some(upper) if lower == 0 && before.is_some() => upper.saturating_sub(out(upper, step)).max(1),
-            // Far apart, by their ratio.
+            // If the bounds are far apart, bisect by ratio.
             Some(upper) if upper / 4 > lower => {
                 ((lower.max(1) as f64 * upper as f64).sqrt() as u64).clamp(lower + 1, upper - 1)
             }
@@ -153,7 +153,7 @@ mod tests {
                 assert!(found <= holds && found >= holds - holds / 1000, "{holds} {before:?}: {found}");
                 assert!(trials < 60, "{holds} {before:?}: {trials}");
             }
-            // Near by it is quick.
+            // Starting near the result, the search is short.
             assert!(look(29_761_904, Some(holds.max(1)), holds).1 < 14, "{holds}");
         }
         assert_eq!(look(1000, None, 5000), (1000, 1));
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn buffers_are_corrected_for_what_goes_out_meanwhile() {
-        // A queue of 100 before a device that forwards 12 of 30 kpps: 100 / (1 - 0.4).
+        // A queue of 100 in front of a device that forwards 12 of 30 kpps: 100 / (1 - 0.4).
         let found = BackToBack::of(&[166, 167, 168], 60_000, 30e3, Some(12e3), false).unwrap();
         assert_eq!((found.mean, found.deviation, found.least, found.most), (167.0, 1.0, 166, 168));
         assert!((found.corrected.unwrap() * 30e3 - 100.2).abs() < 1e-6, "{found:?}");

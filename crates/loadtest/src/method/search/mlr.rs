@@ -1,12 +1,12 @@
-//! Multiple Loss Ratio Search (RFC 9971): the highest loads at which no more is lost than each goal allows, found by
-//! many short trials. A load is judged by all its trials together, so one bad second does not decide.
+//! Multiple Loss Ratio Search (RFC 9971): for each goal, the highest load whose loss the goal allows, found by many
+//! short trials. A load is judged by all its trials together, so one bad second does not decide.
 //!
-//! Throughput as RFC 2544 (section 26.1) has it is the goal of one long trial without loss.
+//! RFC 2544's throughput (section 26.1) is the goal of one long trial without loss.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What is looked for (RFC 9971, section 4.6).
+/// A goal of the search (RFC 9971, section 4.6).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
     pub name: String,
@@ -14,14 +14,14 @@ pub struct Goal {
     pub loss_ratio: f64,
     /// Trials of a load may be bad for this share of their time.
     pub exceed_ratio: f64,
-    /// Seconds of a trial, and of all trials that a load needs.
+    /// Seconds of a trial, and of all trials together that a load needs.
     pub final_trial: f64,
     pub duration_sum: f64,
     /// Seconds of the first trials.
     pub initial_trial: f64,
-    /// Upper and lower bound are to be so near, as a share of the upper one.
+    /// How close the upper and lower bound must be, as a share of the upper one.
     pub width: f64,
-    /// Coarser searches before it, each of twice the width.
+    /// How many coarser searches precede it, each with twice the width.
     pub preceding: u32,
     /// How much wider each step outwards is.
     pub expansion: f64,
@@ -44,26 +44,26 @@ impl Goal {
         [goal("NDR", 0.0), goal("PDR", 0.005)]
     }
 
-    /// One long trial without loss: throughput as RFC 2544 has it.
+    /// One long trial without loss: RFC 2544's throughput.
     pub fn rfc2544(trial: f64) -> Goal {
         let [ndr, _] = Goal::csit();
         Goal { name: "RFC 2544".into(), exceed_ratio: 0.0, final_trial: trial, duration_sum: trial, ..ndr }
     }
 }
 
-/// What a trial came to.
+/// The result of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Packets a second that were to be sent.
+    /// Packets a second that should be sent.
     pub load: f64,
     pub seconds: f64,
     pub loss_ratio: f64,
-    /// The load tester did not keep the load: what it left out is in the loss.
+    /// The load tester did not keep the load; what it did not send counts as lost.
     #[serde(default)]
     pub is_own: bool,
 }
 
-/// Whether a load is too much only by trials whose load the load tester did not keep itself.
+/// Whether a load is too much only because of trials in which the load tester itself did not keep the load.
 pub fn is_own_limit(goal: &Goal, trials: &[Measured], load: f64) -> bool {
     let kept: Vec<Measured> = trials.iter().copied().filter(|trial| !trial.is_own).collect();
     classify(goal, &kept, load) != Class::Upper
@@ -77,30 +77,30 @@ pub enum Class {
     Undecided,
 }
 
-/// What a search for a goal came to.
+/// The result of the search for a goal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Found {
     pub goal: Goal,
-    /// The relevant bounds, in packets a second; none: even the least load is too much, or the most is not.
+    /// The relevant bounds, in packets a second. None: even the least load is too much, or the highest is not.
     pub lower: Option<f64>,
     pub upper: Option<f64>,
-    /// What the device forwards at the lower bound, but for the share of time that may be bad.
+    /// What the device forwards at the lower bound, leaving out the share of time that may be bad.
     pub conditional_throughput: Option<f64>,
-    /// The bounds are as near as the goal says; else the search ended before they were.
+    /// The bounds are as close as the goal requires; else the search ended before they were.
     #[serde(default = "yes")]
     pub is_whole: bool,
-    /// Why there is no result; and what is known to be good all the same, in place of the bounds.
+    /// Why there is no result; and the load that is known to be good nevertheless, in place of the bounds.
     #[serde(default)]
     pub no_result: Option<String>,
     #[serde(default)]
     pub at_least: Option<f64>,
-    /// Trials of the loads that are its bounds, those for other goals among them, and their seconds.
+    /// Trials at its two bounds, including those for other goals, and their seconds.
     pub trials: usize,
     pub seconds: f64,
 }
 
 impl Found {
-    /// Of a goal that was not searched for.
+    /// For a goal that was not searched for.
     pub fn none(goal: &Goal) -> Found {
         Found {
             goal: goal.clone(),
@@ -115,7 +115,7 @@ impl Found {
         }
     }
 
-    /// Says no bounds, and why.
+    /// Removes the bounds, and gives the reason.
     pub fn withhold(&mut self, why: String) {
         self.at_least = self.lower.take();
         (self.upper, self.conditional_throughput, self.no_result) = (None, None, Some(why));
@@ -126,8 +126,8 @@ fn yes() -> bool {
     true
 }
 
-/// Judges a load for a goal by its trials (RFC 9971, appendix A). Short trials count only as far as they are worse
-/// than the goal allows.
+/// Judges a load for a goal by its trials (RFC 9971, appendix A). Short trials count only to the extent that they are
+/// worse than the goal allows.
 pub fn classify(goal: &Goal, trials: &[Measured], load: f64) -> Class {
     let own = || trials.iter().filter(|trial| same(trial.load, load));
     let sum = |full: bool, bad: bool| -> f64 {
@@ -152,7 +152,7 @@ pub fn classify(goal: &Goal, trials: &[Measured], load: f64) -> Class {
 
 const EPSILON: f64 = 1e-9;
 
-/// As long as the goal says: clocks have no end of digits.
+/// Whether a trial is as long as the goal requires, within rounding.
 fn is_full(goal: &Goal, trial: &Measured) -> bool {
     trial.seconds >= goal.final_trial * (1.0 - 1e-6)
 }
@@ -161,7 +161,7 @@ fn same(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-6 * a.max(b)
 }
 
-/// What is forwarded at a load, but for the share of time that may be bad (RFC 9971, appendix B).
+/// What is forwarded at a load, leaving out the share of time that may be bad (RFC 9971, appendix B).
 fn conditional_throughput(goal: &Goal, trials: &[Measured], load: f64) -> f64 {
     let mut own: Vec<&Measured> =
         trials.iter().filter(|trial| same(trial.load, load) && is_full(goal, trial)).collect();
@@ -179,11 +179,11 @@ fn conditional_throughput(goal: &Goal, trials: &[Measured], load: f64) -> f64 {
     load * (1.0 - loss)
 }
 
-/// Searches for goals, one after the other: what is measured for one counts for the next. `measure` runs a trial of a
-/// load and a length; none of it: it was interrupted. Loads are from `least` to `most`.
+/// Searches for goals, one after the other: measurements for one goal count for the next. `measure` runs a trial of a
+/// load and a length; it returns none if interrupted. Loads are from `least` to `most`.
 ///
 /// # Errors
-/// What `measure` says.
+/// Those of `measure`.
 pub fn search<E>(
     goals: &[Goal],
     least: f64,
@@ -192,7 +192,7 @@ pub fn search<E>(
 ) -> Result<(Vec<Found>, Vec<Measured>), E> {
     let mut trials: Vec<Measured> = Vec::new();
     let mut found = Vec::new();
-    // At the most that there is: what comes through tells where to look.
+    // Start at the highest load: what is forwarded then shows where to search.
     let Some(first) = measure(most, Duration::from_secs_f64(goals.first().map_or(1.0, |goal| goal.initial_trial)))?
     else {
         return Ok((found, trials));
@@ -202,7 +202,7 @@ pub fn search<E>(
     for goal in goals {
         let mut is_whole = true;
         for step in (0..=goal.preceding).rev() {
-            // Coarse and short first; the last one is the goal itself.
+            // Coarse and short first; the last step is the goal itself.
             let share = f64::from(step) / f64::from(goal.preceding.max(1));
             let seconds = goal.final_trial * (goal.initial_trial / goal.final_trial).powf(share);
             let target = Goal {
@@ -240,7 +240,7 @@ pub fn search<E>(
     Ok((found, trials))
 }
 
-/// The relevant bounds: the least load that is too much, and the highest below it that is not.
+/// The relevant bounds: the least load that is too much, and the highest load below it that is not.
 fn bounds(goal: &Goal, trials: &[Measured]) -> (Option<f64>, Option<f64>) {
     let mut loads: Vec<f64> = trials.iter().map(|trial| trial.load).collect();
     loads.sort_by(f64::total_cmp);
@@ -252,7 +252,7 @@ fn bounds(goal: &Goal, trials: &[Measured]) -> (Option<f64>, Option<f64>) {
     (lower, upper)
 }
 
-/// Brings the bounds of a goal as near as it says, from a load on. The load to go on from; none: it was interrupted.
+/// Narrows the bounds of a goal to its width, starting at a load. Returns the load to continue from; none: interrupted.
 fn refine<E>(
     goal: &Goal,
     (least, most): (f64, f64),
@@ -263,14 +263,14 @@ fn refine<E>(
     let mut next = start;
     let mut step = goal.width;
     loop {
-        // Until it is known on which side it is.
+        // Repeat until this load is decided.
         while classify(goal, trials, next) == Class::Undecided {
             let Some(measured) = measure(next, Duration::from_secs_f64(goal.final_trial))? else { return Ok(None) };
             trials.push(measured);
         }
         next = match bounds(goal, trials) {
             (Some(lower), Some(upper)) if (upper - lower) / upper <= goal.width + EPSILON => return Ok(Some(lower)),
-            // In the middle of the wider ones, as far as steps go.
+            // In the middle of the bounds, by ratio, while they are too wide.
             (Some(lower), Some(upper)) => (lower * upper).sqrt(),
             (Some(lower), None) if same(lower, most) => return Ok(Some(lower)),
             (None, Some(upper)) if same(upper, least) => return Ok(Some(least)),
@@ -330,13 +330,13 @@ mod tests {
         for planted in [1500.0, 7.3e4, 1e6, 3.33e6, 9.5e6] {
             let (found, trials) = run(&Goal::csit(), 1e7, capacity(planted));
             assert_near(&found[0], planted);
-            // Half a percent of loss is had a little above.
+            // Half a percent of loss occurs slightly above that rate.
             assert_near(&found[1], planted / 0.995);
             let throughput = found[1].conditional_throughput.unwrap();
             assert!((throughput / planted - 1.0).abs() < 0.006, "{throughput} {planted}");
             assert_eq!(found[0].conditional_throughput, found[0].lower);
             assert!(trials.len() < 200, "{}", trials.len());
-            // Of the most that there is one trial is enough, if it is good; of bounds it takes half of 21 seconds each.
+            // At the highest load one good trial is enough; otherwise each of the two bounds takes half of 21 seconds.
             assert!(found.iter().all(|found| found.is_whole && found.trials >= 22), "{found:?}");
         }
     }
@@ -347,7 +347,7 @@ mod tests {
         assert_eq!((found[0].lower, found[0].upper), (None, Some(1000.0)));
         assert_eq!(found[0].conditional_throughput, None);
         assert_near(&found[1], 2e6 / 0.995);
-        // What comes is less than what is sent.
+        // What is received is less than what is sent.
         let (lower, throughput) = (found[1].lower.unwrap(), found[1].conditional_throughput.unwrap());
         assert!(throughput <= lower * 0.997 + 1.0, "{lower} {throughput}");
     }
@@ -357,7 +357,7 @@ mod tests {
         let (found, _) = run(&Goal::csit(), 1e6, |_, _| 0.0);
         for found in found {
             assert_eq!((found.lower, found.upper, found.conditional_throughput), (Some(1e6), None, Some(1e6)));
-            // Trials that were made for no loss count for half a percent, too.
+            // Trials for the goal without loss also count for half a percent.
             assert!(found.trials >= 11 && found.seconds >= 11.0, "{found:?}");
         }
     }
@@ -382,11 +382,11 @@ mod tests {
 
     #[test]
     fn less_than_half_of_the_trials_may_be_bad() {
-        // Each third trial loses something at any load.
+        // Every third trial has loss at any load.
         let noisy = |offered: f64, n: usize| if n.is_multiple_of(3) { 0.01 } else { (1.0 - 1e6 / offered).max(0.0) };
         let (found, _) = run(&Goal::csit(), 1e7, noisy);
         assert_near(&found[0], 1e6);
-        // For who demands that none is, that is no rate at all.
+        // If no such trial is allowed, no rate qualifies.
         let strict = Goal { exceed_ratio: 0.0, ..Goal::csit()[0].clone() };
         let (found, _) = run(&[strict], 1e7, noisy);
         assert!(found[0].lower.is_none_or(|lower| lower < 1e6));
@@ -419,13 +419,13 @@ mod tests {
         ] {
             assert_eq!(classify(&goal, &trials(good, bad), 5.0), class, "{good} good, {bad} bad");
         }
-        // Of a load that the load tester did not keep nothing is known of the device.
+        // A load that the load tester did not keep says nothing about the device.
         let own =
             |all: Vec<Measured>| all.into_iter().map(|trial| Measured { is_own: true, ..trial }).collect::<Vec<_>>();
         assert!(is_own_limit(&goal, &own(trials(0, 11)), 5.0));
         assert!(!is_own_limit(&goal, &trials(0, 11), 5.0));
         assert!(is_own_limit(&goal, &[trials(0, 8), own(trials(0, 5))].concat(), 5.0));
-        // Short trials that are bad weigh as far as good ones do not make up for them.
+        // Bad short trials count, except as far as good ones make up for them.
         let short =
             |count: usize, loss_ratio| vec![Measured { load: 5.0, seconds: 0.5, loss_ratio, is_own: false }; count];
         assert_eq!(classify(&goal, &short(40, 0.1), 5.0), Class::Upper);

@@ -1,6 +1,6 @@
-//! How much a device forwards: throughput without loss and with a little ([`mlr`]), what comes through at most (MRR),
-//! loss by load (RFC 2544, section 26.3), delay at shares of the throughput, what a device can hold ([`burst`]) and
-//! how it gets over too much ([`recovery`]).
+//! How much a device forwards: throughput without loss and with a little ([`mlr`]), the maximum receive rate (MRR),
+//! loss by load (RFC 2544, section 26.3), delay at shares of the throughput, how long a burst it can buffer
+//! ([`burst`]), and how it recovers from overload ([`recovery`]).
 
 pub mod burst;
 pub mod mlr;
@@ -21,57 +21,57 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// The least load that is looked at, as a share of the most, and by the packets that a trial has: of a few, one that
-/// is lost would be much.
+/// The least load that is tried, as a share of the highest, and by the number of packets of a trial: among few packets,
+/// a single lost one would weigh too much.
 const LEAST: f64 = 1e-4;
 const LEAST_PACKETS: f64 = 1000.0;
-/// A trial whose rate was not kept is tried again.
+/// Tries for a trial whose rate was not kept.
 const TRIES: usize = 3;
-/// Trials of the maximum receive rate, of a second each.
+/// Trials of the maximum receive rate, one second each.
 const MRR_TRIALS: usize = 10;
-/// Delay is looked at at these shares of the throughput without loss, in percent; 0 is the least load.
+/// Delay is measured at these shares of the throughput without loss, in percent; 0 is the least load.
 const SHARES: [u32; 5] = [0, 10, 50, 90, 100];
 
-/// What is to be found beside the goals.
+/// What to measure besides the goals.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     pub goals: Vec<Goal>,
     pub mrr: bool,
     pub latency: bool,
     pub curve: bool,
-    /// Of what was due the load tester may leave out such a share: the moments in which it was preempted. What is
-    /// left out beyond counts as lost, as in RFC 9971 all of it does.
+    /// Share of the due packets that the load tester may leave unsent: the moments in which it was preempted. Further
+    /// unsent packets count as lost; in RFC 9971 all unsent packets do.
     pub unsent: f64,
-    /// Times that the longest burst is looked for; none: it is not.
+    /// How often to search for the longest burst; none: not at all.
     pub bursts: usize,
-    /// How long an overload is that is to be recovered from.
+    /// How long the overload is from which the device has to recover.
     pub recovery: Option<Duration>,
 }
 
-/// What came of it. Loads are of one port; all ports of a direction send as much.
+/// The result. Loads are those of one port; all ports of a direction send as much.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Search {
     pub device: String,
-    /// How it is run, as far as it is known.
+    /// How the device is run, as far as that is known.
     #[serde(default)]
     pub device_mode: Option<String>,
     pub profile: String,
     pub bidirectional: bool,
-    /// What others used of the cores, in the trial in which it was the most.
+    /// What other programs used of the cores, in the trial in which that was the most.
     #[serde(default)]
     pub others: Others,
-    /// Why the search was given up: others used the machine.
+    /// Why the search was given up: other programs used the machine.
     #[serde(default)]
     pub no_result: Option<String>,
     pub line_bps: f64,
-    /// What the line carries of this profile.
+    /// What the line carries with this profile.
     pub most_pps: f64,
     pub mrr: Option<Mrr>,
     pub found: Vec<Found>,
     pub trials: Vec<Measured>,
     pub latency: Vec<LatencyAt>,
     pub curve: Vec<Measured>,
-    /// The least load that the load tester itself did not keep: what is found above says nothing of the device.
+    /// The least load that the load tester itself did not keep: bounds above it say nothing about the device.
     pub own_limit: Option<f64>,
     #[serde(default)]
     pub back_to_back: Option<BackToBack>,
@@ -80,12 +80,12 @@ pub struct Search {
     /// Why it ended too early, if it did.
     #[serde(default)]
     pub failure: Option<String>,
-    /// That somebody ended it before it was done, and after how long.
+    /// Set if it was interrupted before it was done: after how long.
     #[serde(default)]
     pub interrupted: Option<String>,
 }
 
-/// The maximum receive rate: what comes of as much as the line carries.
+/// The maximum receive rate: what is received when the line is full.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Mrr {
     pub trials: usize,
@@ -94,10 +94,10 @@ pub struct Mrr {
     pub deviation: f64,
 }
 
-/// Delay at a load.
+/// Delay at one load.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LatencyAt {
-    /// Of the throughput without loss.
+    /// Percent of the throughput without loss.
     pub percent: u32,
     pub load: f64,
     pub latency: Option<Percentiles>,
@@ -105,7 +105,7 @@ pub struct LatencyAt {
     pub ipdv: Option<Percentiles>,
 }
 
-/// Runs trials, and knows what the load tester could not do.
+/// Runs trials, and keeps what the load tester itself could not do.
 struct Trials<'a, 'b> {
     bench: &'a mut Bench,
     plan: &'a Plan,
@@ -117,19 +117,19 @@ struct Trials<'a, 'b> {
     no_result: Option<String>,
 }
 
-/// Of what was due.
+/// Share of the due packets that were not sent.
 fn not_sent(report: &Report) -> f64 {
     report.ports.iter().map(|port| port.counts.not_sent_share()).fold(0.0, f64::max)
 }
 
 impl Trials<'_, '_> {
-    /// Somebody wants it to end, or the device went away.
+    /// Whether it was interrupted, or the device went away.
     fn has_ended(&mut self) -> bool {
-        // Who asks has more to do.
+        // True: more trials would follow.
         self.watch.stops(true) || self.watch.failure.is_some() || self.no_result.is_some()
     }
 
-    /// One run, as so large a part of what is being done. None: it has ended.
+    /// One run, which is `part` of the whole task. None: it has ended.
     fn part(&mut self, plan: &Plan, name: &str, done: f64, part: f64) -> Result<Option<Report>, TestError> {
         let report = self.watch.part(self.bench, plan, name, done, part)?;
         if let Some(report) = &report {
@@ -138,7 +138,7 @@ impl Trials<'_, '_> {
         Ok(report.filter(|_| !self.watch.is_interrupted()))
     }
 
-    /// One at a load, which the load tester kept, if it can. None: it has ended.
+    /// A trial at a load, repeated if the load tester did not keep the load. None: it has ended.
     fn run(&mut self, load: f64, length: Duration) -> Result<Option<(Measured, Report)>, TestError> {
         for attempt in 1.. {
             self.count += 1;
@@ -147,7 +147,8 @@ impl Trials<'_, '_> {
             let Some(report) = self.part(&plan, &name, 0.0, 1.0)? else { break };
             let is_kept = not_sent(&report) <= self.unsent;
             let has_lost = report.ports.iter().any(|port| port.counts.lost_packets > 0);
-            // Loss may be the machine's, where others use it; that all came is true all the same.
+            // If other programs used the machine, loss may be their fault; but a run without loss is valid all the
+            // same.
             let disturbed = report.others.excess().filter(|_| has_lost || !is_kept);
             if (!is_kept || disturbed.is_some()) && attempt < TRIES {
                 continue;
@@ -161,7 +162,7 @@ impl Trials<'_, '_> {
             };
             let mut loss_ratio = count(|counts| counts.lost_packets) / count(|counts| counts.sent_packets).max(1.0);
             if !is_kept {
-                // What was not sent cannot be said to come through.
+                // What was not sent cannot count as forwarded.
                 self.own_limit = Some(self.own_limit.map_or(load, |limit| limit.min(load)));
                 let due = load * report.seconds * report.ports.len() as f64;
                 loss_ratio = loss_ratio.max(1.0 - count(|counts| counts.received_packets) / due.max(1.0));
@@ -172,10 +173,10 @@ impl Trials<'_, '_> {
         Ok(None)
     }
 
-    /// Whether a burst of so many packets of each port, at the line's rate, comes through whole; and whether the load
-    /// tester sent it without gaps.
+    /// Whether a burst of this many packets of each port, at the line's rate, is forwarded without loss; and whether
+    /// the load tester sent it without gaps.
     fn burst(&mut self, most: f64, packets: u64, name: &str, done: f64) -> Result<Option<(bool, bool)>, TestError> {
-        // Longer than it takes: it ends when all is sent.
+        // Longer than needed: the run ends when all is sent.
         let duration = burst::LONGEST + Duration::from_secs(1);
         let plan = Plan { rate: Rate::Packets(most), packets: Some(packets), duration, ..self.plan.clone() };
         for attempt in 1.. {
@@ -188,14 +189,14 @@ impl Trials<'_, '_> {
                 break;
             }
             if disturbed.is_none() && (is_kept || attempt == TRIES) {
-                // What was not sent cannot be said to come through.
+                // What was not sent cannot count as forwarded.
                 return Ok(Some((is_whole && is_kept, is_kept)));
             }
         }
         Ok(None)
     }
 
-    /// The longest burst, looked for so many times.
+    /// Searches for the longest burst this many times.
     fn bursts(&mut self, most: f64, times: usize, throughput: Option<f64>) -> Result<Option<BackToBack>, TestError> {
         let limit = ((most * burst::LONGEST.as_secs_f64()) as u64).max(1);
         let (mut found, mut is_own) = (Vec::new(), false);
@@ -209,7 +210,7 @@ impl Trials<'_, '_> {
             };
             let Some(longest) = burst::longest(limit, found.last().copied(), &mut whole)? else { break };
             found.push(longest);
-            // Of what has no end one finds no more by looking again.
+            // The longest burst that can be sent: repeating the search would find no more.
             if found == [limit] {
                 break;
             }
@@ -243,10 +244,11 @@ impl Trials<'_, '_> {
     }
 }
 
-/// Runs it. The plan's rate and duration do not count. Interrupted, or without its device, it has what was found.
+/// Runs it. The plan's rate and duration are ignored. If interrupted, or if the device goes away, it has the results so
+/// far.
 ///
 /// # Errors
-/// When the device cannot be opened, the line's speed is not known, or the profile has ends of its own.
+/// When the device cannot be opened, the line's speed is unknown, or the profile ends by itself.
 pub fn run(plan: &Plan, wanted: &Wanted, watch: &mut Watch<'_>) -> Result<Search, TestError> {
     let mut bench = Bench::new(plan)?;
     let line = bench.tester.ports().first().and_then(|port| port.line).ok_or_else(|| {
@@ -332,7 +334,7 @@ pub fn run(plan: &Plan, wanted: &Wanted, watch: &mut Watch<'_>) -> Result<Search
         let (latency, pdv, ipdv) = (trial.latency, trial.pdv, trial.ipdv);
         search.latency.push(LatencyAt { percent, load, latency, pdv, ipdv });
     }
-    // From the line's rate down by tenths, until twice nothing is lost.
+    // From the line's rate down in steps of a tenth, until there is no loss twice.
     for tenth in (1..=10).rev().filter(|_| wanted.curve) {
         if trials.has_ended() {
             break;
@@ -358,7 +360,7 @@ pub fn run(plan: &Plan, wanted: &Wanted, watch: &mut Watch<'_>) -> Result<Search
     search.found.extend(missing.map(Found::none));
     let ports = search.ports();
     for found in &mut search.found {
-        // Above it the load tester sent too little: it cannot say what the device does there.
+        // Above this the load tester sent too little, so it cannot judge the device there.
         let own = found.upper.filter(|upper| mlr::is_own_limit(&found.goal, &search.trials, *upper));
         if !found.is_whole {
             let ended = || "the search had not come to its end".to_string();

@@ -1,5 +1,4 @@
-//! The console at a terminal: what ports do, how it went in the last minutes, what was said, and the line that is
-//! typed.
+//! The console at a terminal: what ports do, graphs of the last minutes, the messages, and the input line.
 
 use super::{Steered, TICK, words};
 use loadtest::arithmetic::scaled;
@@ -15,42 +14,42 @@ use tui_input::Input;
 use tui_input::backend::crossterm::EventHandler;
 use words::{Done, Waiting};
 
-/// Rates that are remembered: more than a terminal is wide.
+/// Rates that are kept for the graph: more than a terminal is wide.
 const PAST: usize = 600;
-/// Lines that were said, and lines that were typed.
+/// Messages, and input lines, that are kept.
 const SAID: usize = 500;
 const TYPED: usize = 100;
-/// How high the lines of the past rates are.
+/// Height of the graphs of past rates.
 const GRAPH: u16 = 4;
-/// Lines of what was said that are always seen, and that one turns over at a time.
+/// Message lines that are always visible, and that a page key scrolls by.
 const SPEECH: u16 = 4;
 const PAGE: usize = 4;
 
-/// What is on it.
+/// The state of the screen.
 struct Screen {
     input: Input,
     said: VecDeque<String>,
     typed: Vec<String>,
-    /// Which of these is shown; as many as there are: the one being typed.
+    /// Which input line is shown; their number means the line being typed.
     at: usize,
     sent: VecDeque<u64>,
     received: VecDeque<u64>,
     seen: f64,
-    /// Lines of the last answer, and lines that one has turned back by.
+    /// Lines of the last answer, and lines scrolled back.
     answer: usize,
     back: usize,
     is_over: bool,
 }
 
-/// Shows it until somebody leaves.
+/// Shows the screen until the operator leaves.
 ///
 /// # Errors
-/// What failed, in words.
+/// What failed, as text.
 pub fn run(steered: &mut Steered, notes: Vec<String>, interrupted: &AtomicBool) -> Result<(), String> {
     let mut terminal = ratatui::try_init().map_err(|error| format!("terminal: {error}"))?;
     let outcome = Screen::new(notes).show(steered, &mut terminal, interrupted);
     ratatui::restore();
-    // What came of it stays in the terminal.
+    // The results stay in the terminal.
     let last = steered.stop_all();
     super::say(&last)?;
     outcome
@@ -110,7 +109,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Remembers the rates of a view that was not seen yet.
+    /// Adds the rates of a new view to the graph.
     fn look(&mut self, steered: &Steered) -> bool {
         let view = steered.console.view();
         if view.at == self.seen {
@@ -136,7 +135,7 @@ impl Screen {
             KeyCode::Char('c' | 'd') if is_control && self.input.value().is_empty() => self.is_over = true,
             KeyCode::Char('c') if is_control => self.input.reset(),
             KeyCode::Enter => self.enter(steered),
-            // Typed before the terminal was ours.
+            // A line feed that was typed before raw mode began.
             KeyCode::Char('j') if is_control => self.enter(steered),
             KeyCode::Up if self.at > 0 => self.recall(self.at - 1),
             KeyCode::Down if self.at < self.typed.len() => self.recall(self.at + 1),
@@ -154,7 +153,7 @@ impl Screen {
         self.input = Input::new(self.typed.get(at).cloned().unwrap_or_default());
     }
 
-    /// The first word, when only one begins so.
+    /// Completes the first word, if only one begins like that.
     fn complete(&mut self) {
         let begun = self.input.value().to_string();
         let mut names = words::names();
@@ -193,9 +192,9 @@ impl Screen {
         let view = steered.console.view();
         let lines = view.lines();
         let whole = frame.area();
-        // Where there is little room the graphs go first, then the table's end.
+        // On a small screen the graphs are left out first, then the end of the table.
         let most = whole.height.saturating_sub(1);
-        // A long answer has two thirds, at most.
+        // A long answer gets at most two thirds.
         let speech = (self.answer as u16 + 1).clamp(SPEECH, (most / 3 * 2).max(SPEECH));
         let has_graphs = most >= lines.len() as u16 + 2 * GRAPH + speech;
         let graph = Constraint::Length(if has_graphs { GRAPH } else { 0 });
@@ -234,7 +233,7 @@ impl Screen {
     }
 }
 
-/// A line in pieces that fit.
+/// A line, wrapped to a width.
 fn wrapped(line: &str, width: usize) -> Vec<String> {
     let letters: Vec<char> = line.chars().collect();
     match letters.is_empty() {

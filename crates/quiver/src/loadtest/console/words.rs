@@ -1,4 +1,4 @@
-//! What can be said to the console. Words and options are those of T-Rex's.
+//! The commands of the console. Their words and options are those of T-Rex.
 
 use super::seconds;
 use crate::loadtest::setup::profile;
@@ -8,7 +8,7 @@ use loadtest::profile::NAMES;
 use loadtest::rate::Rate;
 use std::time::{Duration, Instant};
 
-/// A line.
+/// A command line.
 #[derive(Parser)]
 #[command(multicall = true, disable_help_flag = false, subcommand_required = true)]
 struct Line {
@@ -20,22 +20,22 @@ struct Line {
 enum Word {
     /// Send a profile.
     Start(StartWords),
-    /// Send nothing any more, and tell what came of it.
+    /// Stop sending, and print the results.
     Stop(PortWords),
-    /// Wait, and send nothing meanwhile.
+    /// Pause sending.
     Pause(PortWords),
-    /// Go on after a pause.
+    /// Resume after a pause.
     Resume(PortWords),
-    /// Go on at another rate.
+    /// Change the rate.
     Update(UpdateWords),
     /// What ports did in the last second, and since counters were cleared.
     #[command(visible_alias = "ports")]
     Stats,
-    /// The streams that are sent.
+    /// The streams that are being sent.
     Streams,
     /// The built-in profiles.
     Profiles,
-    /// Count from nothing again.
+    /// Reset the counters.
     Clear,
     /// A command for the router under test: 'dut show runtime'.
     #[command(disable_help_flag = true)]
@@ -43,19 +43,19 @@ enum Word {
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
         words: Vec<String>,
     },
-    /// In a script: go on after so many seconds, or when all ports have sent what they had to.
+    /// In a script: wait this many seconds, or until all ports have sent what they had to.
     Wait {
         #[arg(value_name = "SECONDS", value_parser = seconds)]
         seconds: Option<f64>,
     },
-    /// Stop all, and leave.
+    /// Stop all ports, and leave.
     #[command(visible_aliases = ["exit", "q"])]
     Quit,
 }
 
 #[derive(Args)]
 struct PortWords {
-    /// Ports, as '-p 0 1' or '-p 0,1'; all of them unless given.
+    /// Ports, as '-p 0 1' or '-p 0,1'; default: all.
     #[arg(short, long = "port", value_name = "PORT", num_args = 1.., value_delimiter = ',')]
     ports: Vec<usize>,
     /// All ports.
@@ -65,22 +65,22 @@ struct PortWords {
 
 #[derive(Args)]
 struct StartWords {
-    /// A built-in profile, a file, or a name of T-Rex's (stl/udp_1pkt_simple.py).
+    /// A built-in profile, a file, or a T-Rex name (stl/udp_1pkt_simple.py).
     #[arg(short, long = "file", value_name = "NAME|FILE")]
     file: String,
-    /// How much each port sends: 1kpps, 10Mpps, 1gbps, 1gbpsl1, 100%, max, or so many times the profile.
+    /// How much each port sends: 1kpps, 10Mpps, 1gbps, 1gbpsl1, 100%, max, or a multiple of the profile.
     #[arg(short, long = "mult", default_value = "1", value_name = "RATE")]
     mult: Rate,
-    /// Stop by itself after so many seconds.
+    /// Stop after this many seconds.
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<f64>,
-    /// Stop by itself after so many packets of each port.
+    /// Stop after this many packets of each port.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     packets: Option<u64>,
-    /// The rate is that of all ports together.
+    /// The rate is the sum over all ports.
     #[arg(long)]
     total: bool,
-    /// Stop what these ports send first.
+    /// Stop what these ports are sending first.
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -89,21 +89,21 @@ struct StartWords {
 
 #[derive(Args)]
 struct UpdateWords {
-    /// The rate from now on; +10% and -10% are a tenth of the line more or less than now, +1kpps so many packets.
+    /// The new rate; +10% and -10% are a tenth of the line more or less than now, +1kpps a thousand packets more.
     #[arg(short, long = "mult", value_name = "RATE", allow_hyphen_values = true)]
     mult: Change,
     #[command(flatten)]
     ports: PortWords,
 }
 
-/// What came of a line.
+/// The result of a line.
 pub enum Done {
     Said(String),
     Wait(Waiting),
     Quit,
 }
 
-/// What is waited for.
+/// What a script waits for.
 pub enum Waiting {
     Until(Instant),
     /// All ports are idle.
@@ -125,7 +125,7 @@ pub fn names() -> Vec<String> {
 }
 
 impl PortWords {
-    /// Those that are told of, each once; of none, all or those that are busy.
+    /// The ports that are named, each once; if none is named, all ports or all busy ones.
     fn of(&self, console: &Console, busy: bool) -> Vec<usize> {
         let mut ports = match (&self.ports[..], busy) {
             ([], false) => (0..console.ports()).collect(),
@@ -141,7 +141,7 @@ impl PortWords {
 /// Carries a line out.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// What is wrong with it, as text.
 pub fn carry_out(console: &mut Console, line: &str) -> Result<Done, String> {
     let word = match Line::try_parse_from(line.split_whitespace()) {
         Ok(line) => line.word,
@@ -150,7 +150,7 @@ pub fn carry_out(console: &mut Console, line: &str) -> Result<Done, String> {
             let text = error.render().to_string();
             return match error.kind() {
                 ErrorKind::DisplayHelp => Ok(Done::Said(text)),
-                // Its first line says what; the others how to ask for help.
+                // The first line of the error says what is wrong; the others how to get help.
                 _ => Err(text
                     .trim_start_matches("error: ")
                     .lines()

@@ -1,4 +1,4 @@
-//! What a packet says of an echo request of this router's: for nodes that hear ICMP, of either family.
+//! What a packet says about an echo request of this router. For nodes of either family that receive ICMP.
 
 use super::{Event, Refusal};
 use graph::{Context, Row, time};
@@ -12,12 +12,12 @@ struct Carried<'a> {
     from: IpAddr,
     to: IpAddr,
     hops: u8,
-    /// As VPP counts them: of IPv4 with the header, of IPv6 without.
+    /// Counted as VPP does: for IPv4 with the header, for IPv6 without it.
     bytes: u16,
     message: &'a [u8],
 }
 
-/// What a message is to a ping.
+/// What a message means to a ping.
 enum Said<'a> {
     Request { identifier: u16, sequence: u16 },
     Reply { identifier: u16, sequence: u16 },
@@ -25,7 +25,7 @@ enum Said<'a> {
 }
 
 impl<'a> Carried<'a> {
-    /// Whole, or the first fragment of one; of a packet that is not all here, what is.
+    /// A whole packet, or the first fragment of one. Of a packet in several buffers, only the bytes of the first one.
     fn read(packet: &'a [u8]) -> Option<Carried<'a>> {
         match packet.first()? >> 4 {
             4 => Carried::read4(packet),
@@ -95,14 +95,14 @@ fn said6(bytes: &[u8]) -> Option<Said<'_>> {
     }
 }
 
-/// A packet's bytes from its IP header on, as far as they are in its first buffer.
+/// A packet's bytes from its IP header on, as far as they are in the packet's first buffer.
 fn bytes<'a>(cx: &'a Context<'_>, row: &Row) -> &'a [u8] {
     let bytes = cx.buffers.bytes(row.packet);
     let end = (row.l2 as usize + row.first_length(cx.buffers)).min(bytes.len());
     bytes.get(row.l3 as usize..end).unwrap_or_default()
 }
 
-/// The answer that a packet is to an echo request of somebody's: its reply, or an error that quotes it.
+/// The answer to an echo request that a packet carries: a reply, or an error that quotes the request.
 pub(crate) fn answer(cx: &Context<'_>, row: &Row) -> Option<Event> {
     let packet = Carried::read(bytes(cx, row))?;
     match packet.said()? {
@@ -119,7 +119,7 @@ pub(crate) fn answer(cx: &Context<'_>, row: &Row) -> Option<Event> {
     }
 }
 
-/// What to report of this router's own packet that is not forwarded, when it is an echo request.
+/// What to report about this router's own packet that is not forwarded, if it is an echo request.
 pub(crate) fn refused(cx: &Context<'_>, row: &Row, refusal: Refusal) -> Option<Event> {
     let packet = Carried::read(bytes(cx, row))?;
     let Said::Request { identifier, sequence } = packet.said()? else { return None };

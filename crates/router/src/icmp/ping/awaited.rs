@@ -1,4 +1,4 @@
-//! Which replies a worker reports to the control thread: those to pings that run, from the pinged host, a few for each
+//! Which replies a worker reports to the control thread: those to running pings, from the pinged host, a few for each
 //! request. It reports no others, so that a host that guesses or floods costs the control thread nothing.
 
 use super::{Event, answer};
@@ -6,24 +6,24 @@ use crate::events::EventSender;
 use graph::{Context, InterfaceIndex, Row};
 use std::net::IpAddr;
 
-/// A host that is asked.
+/// A host that is pinged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub address: IpAddr,
-    /// Where it is, when its address is of one link only: another link may have a station of that name.
+    /// The link of the host when its address is link-local: a station on another link may have the same address.
     pub link: Option<InterfaceIndex>,
 }
 
-/// A ping that runs.
+/// A running ping.
 #[derive(Debug)]
 struct Awaits {
     identifier: u16,
     peer: Peer,
-    /// Answers that it may still have.
+    /// Answers that the worker may still report.
     left: u32,
 }
 
-/// The worker's side of pings of a family.
+/// A worker's view of the running pings of a family.
 pub(crate) struct Awaited {
     events: EventSender,
     pings: Vec<Awaits>,
@@ -34,7 +34,7 @@ impl Awaited {
         Awaited { events, pings: Vec::new() }
     }
 
-    /// Control: tell of so many more answers to this identifier.
+    /// Called by the control thread: report so many more answers to this identifier.
     pub fn expect(&mut self, identifier: u16, peer: Peer, answers: u32) {
         match self.pings.iter_mut().find(|ping| ping.identifier == identifier) {
             Some(ping) => ping.left = ping.left.saturating_add(answers),
@@ -42,7 +42,7 @@ impl Awaited {
         }
     }
 
-    /// Control: this ping is over.
+    /// Called by the control thread: this ping is over.
     pub fn forget(&mut self, identifier: u16) {
         self.pings.retain(|ping| ping.identifier != identifier);
     }

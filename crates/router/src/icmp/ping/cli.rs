@@ -1,4 +1,4 @@
-//! `ping`, from the router itself, printed as VPP prints it.
+//! `ping` from the router itself, printed as VPP prints it.
 
 use super::{Answers, Line, Statistics, Wanted};
 use crate::Router;
@@ -10,12 +10,11 @@ use std::sync::PoisonError;
 use std::time::Duration;
 use wire::Family;
 
-/// What VPP sends unless told otherwise: five requests, a second apart, of 116 bytes with
-/// their headers.
+/// VPP's defaults: five requests, a second apart, of 116 bytes with their headers.
 const REPEAT: u32 = 5;
 const INTERVAL: f64 = 1.0;
 const SIZE: u16 = 88;
-/// How long the reader is left waiting before it is asked whether it is still there.
+/// How long the client may wait for a line before the router checks that it is still connected.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 const SYNTAX: &str = "ping {<address:ip> | ipv4 <address4:ip4> | ipv6 <address6:ip6>} {{ [repeat <repeat:u32 \
@@ -53,20 +52,20 @@ fn ping(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError
     Ok(Box::new(ShowPing { address: destination, answers }))
 }
 
-/// A ping that runs: it is read to its end when it is rendered, which is on the session's
-/// thread, not on control's.
+/// A running ping. The session's thread reads it to its end while it renders it, so that the control thread does not
+/// wait.
 pub struct ShowPing {
     pub address: IpAddr,
     pub answers: Answers,
 }
 
 impl ShowPing {
-    /// To be read when there are no more lines.
+    /// To be read after the last line.
     fn statistics(&self) -> Statistics {
         *self.answers.statistics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells each line as it comes in, to the last.
+    /// Calls `tell` with each line as it arrives, up to the last.
     fn each_line(
         &self,
         out: &mut dyn io::Write,
@@ -102,7 +101,7 @@ impl ShowPing {
     }
 }
 
-/// By hand, for serde cannot look whether anybody still reads.
+/// Written by hand, because serde cannot check whether the client still reads.
 impl Reply for ShowPing {
     fn write(&self, format: Format, out: &mut dyn io::Write) -> io::Result<()> {
         match format {

@@ -1,4 +1,5 @@
-//! Pings as control keeps them: paced, matched with what workers report, and told to whoever asked over a channel.
+//! Pings as the control thread keeps them: it paces them, matches them with the workers' reports, and sends the results
+//! to the client over a channel.
 
 use super::Event;
 use super::awaited::{Awaited, Peer};
@@ -19,21 +20,21 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use wire::{Family, Prefix};
 
-/// Most pings at once.
+/// Most pings at a time.
 pub const MAX_PINGS: usize = 16;
 /// Bounds of the time between requests.
 const MIN_INTERVAL: Duration = Duration::from_millis(1);
 const MAX_INTERVAL: Duration = Duration::from_secs(3600);
-/// How long the last answers are waited for.
+/// How long to wait for the last answers.
 const PATIENCE: Duration = Duration::from_secs(1);
 const MOST_PATIENCE: Duration = Duration::from_secs(10);
-/// Requests of one ping whose answers are still recognised.
+/// Requests of one ping whose answers are still recognised: the latest ones.
 const WINDOW: usize = 1024;
-/// Lines that may wait for the reader; more are counted and not shown.
+/// Lines that may wait for the client. Answers beyond these are counted and not shown.
 const LINES: usize = 4096;
-/// Answers that a request may have: one and a duplicate.
+/// Answers that a request may have: a reply and one duplicate.
 const ANSWERS: u32 = 2;
-/// The worker that sends.
+/// The worker that sends the requests.
 const SENDER: usize = 0;
 
 /// Why a ping was refused.
@@ -64,7 +65,7 @@ pub enum PingError {
     TooMany,
 }
 
-/// What to ping and how.
+/// What to ping, and how.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     pub destination: IpAddr,
@@ -72,14 +73,14 @@ pub struct Wanted {
     /// Bytes of data.
     pub size: u16,
     pub interval: f64,
-    /// The table in which its route is looked for; else that of the interface whose address it is sent from, else the
-    /// default one.
+    /// The table in which the host's route is looked up. Default: the table of the `source` interface, else the default
+    /// table.
     pub table: Option<TableIndex>,
-    /// Whose address to send from; else that of the interface on the way. Where a host is that has an address of its
-    /// link only.
+    /// The interface from whose address the requests are sent. Default: the outgoing interface. For a link-local
+    /// address, also the link on which the host is.
     pub source: Option<InterfaceIndex>,
     pub ttl: u8,
-    /// Of IPv4: no packet of IPv6 is cut on its way.
+    /// For IPv4: routers never fragment an IPv6 packet.
     pub dont_fragment: bool,
 }
 
@@ -88,7 +89,7 @@ impl Wanted {
         Family::of(self.destination)
     }
 
-    /// The interface on whose link the host is, when its address is of one link only.
+    /// The interface on whose link the host is, when its address is link-local.
     fn link(&self) -> Option<InterfaceIndex> {
         self.source.filter(|_| is_link_local(self.destination))
     }
@@ -98,7 +99,7 @@ impl Wanted {
     }
 }
 
-/// What there is to tell of one request.
+/// The result of one request.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 pub enum Line {
@@ -110,7 +111,7 @@ impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Line::Reply { from, sequence, bytes, ttl, milliseconds, duplicate } => {
-                // VPP writes no zero before the point.
+                // VPP writes no zero before the decimal point.
                 let time = format!("{milliseconds:.4}");
                 let time = time.strip_prefix('0').unwrap_or(&time);
                 let duplicate = if *duplicate { " (duplicate)" } else { "" };
@@ -133,7 +134,7 @@ impl Statistics {
     }
 }
 
-/// The reader's end of a ping. When it is dropped the ping ends.
+/// The client's end of a ping. Dropping it ends the ping.
 pub struct Answers {
     pub lines: Receiver<Line>,
     pub statistics: Arc<Mutex<Statistics>>,
@@ -155,18 +156,18 @@ struct Ping {
     outstanding: VecDeque<Outstanding>,
     statistics: Arc<Mutex<Statistics>>,
     lines: Sender<Line>,
-    /// The reader has gone.
+    /// The client has disconnected.
     is_over: bool,
 }
 
 impl Ping {
-    /// Its reader has gone, whose the statistics are, too.
+    /// Whether the client, which holds the other reference to the statistics, has gone.
     fn is_left(&self) -> bool {
         Arc::strong_count(&self.statistics) == 1
     }
 
     fn statistics(&self) -> std::sync::MutexGuard<'_, Statistics> {
-        // Plain counts are right even if a reader panicked over them.
+        // Plain counts stay valid even if a reader panicked while it held the lock.
         self.statistics.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
@@ -214,7 +215,7 @@ impl Ping {
     }
 }
 
-/// All pings that run.
+/// All running pings.
 #[derive(Default)]
 pub struct Pings {
     live: Vec<Ping>,
@@ -233,7 +234,7 @@ impl Pings {
         self.live.is_empty()
     }
 
-    /// An identifier that no live ping has and nobody can guess.
+    /// An identifier that no running ping has and that other hosts cannot guess.
     fn free_identifier(&self) -> u16 {
         let start = crate::random::number() as u16;
         let taken = |identifier: &u16| self.live.iter().any(|ping| ping.identifier == *identifier);
@@ -242,10 +243,10 @@ impl Pings {
 }
 
 impl Router {
-    /// Begins to ping a host; the first request goes at once.
+    /// Begins to ping a host. The first request is sent at once.
     ///
     /// # Errors
-    /// When there is no way to the host, the packet is too large for it, or too many pings run.
+    /// When there is no route to the host, the packet is too large for it, or too many pings run.
     pub fn start_ping(&mut self, wanted: Wanted) -> Result<Answers, Error> {
         let (destination, family) = (wanted.destination, wanted.family());
         let is_broadcast = matches!(destination, IpAddr::V4(address) if address.is_broadcast());
@@ -255,7 +256,7 @@ impl Router {
         let interval = Duration::try_from_secs_f64(wanted.interval).ok();
         let interval = interval.filter(|time| (MIN_INTERVAL..=MAX_INTERVAL).contains(time));
         let interval = interval.ok_or(PingError::Interval)?;
-        // Whose reader has gone makes room.
+        // A ping whose client has gone makes room.
         let left: Vec<u16> = self.pings.live.iter().filter(|ping| ping.is_left()).map(|ping| ping.identifier).collect();
         left.into_iter().for_each(|identifier| self.end_ping(identifier));
         if self.pings.live.len() == MAX_PINGS {
@@ -273,7 +274,7 @@ impl Router {
             Some(index) => self.source_towards(index, destination),
             None => out.source,
         };
-        // A request has both ends of one family.
+        // The source and the destination of a request are of one family.
         let source = source.filter(|source| Family::of(*source) == family);
         let source = source.ok_or_else(|| self.no_source(wanted.source.or(out.interface), destination))?;
         self.member_of(family, table).ok_or(PingError::NobodysTable(self.ip.id_of(table)))?;
@@ -307,16 +308,16 @@ impl Router {
         }
     }
 
-    /// An interface as if by which packets come that are to be looked up in a table.
+    /// An interface whose received packets are looked up in this table.
     fn member_of(&self, family: Family, table: TableIndex) -> Option<InterfaceIndex> {
         match table {
-            // No interface has the index 0, and what is nobody's is looked up there.
+            // No interface has the index 0, and packets without an interface are looked up in the default table.
             TableIndex::DEFAULT => Some(InterfaceIndex(0)),
             _ => self.interfaces.iter().find(|interface| interface.table(family) == table).map(|member| member.index),
         }
     }
 
-    /// Takes in what a worker saw of a request or an answer.
+    /// Handles a worker's report of a request or an answer.
     pub(crate) fn handle_ping(&mut self, event: Event) {
         let identifier = event.identifier();
         if let Some(ping) = self.pings.live.iter_mut().find(|ping| ping.identifier == identifier) {
@@ -327,8 +328,8 @@ impl Router {
         }
     }
 
-    /// Sends what is due, and ends pings whose answers were waited for long enough or whose
-    /// reader has gone.
+    /// Sends the requests that are due. Ends pings that have waited long enough for their answers, or whose client has
+    /// gone.
     pub(crate) fn tick_pings(&mut self, now: Instant) {
         let due = self.pings.live.iter().filter(|ping| ping.due <= now).map(|ping| ping.identifier);
         for identifier in due.collect::<Vec<_>>() {
@@ -336,7 +337,7 @@ impl Router {
             let rx = ping.and_then(|ping| ping.wanted.link().or(self.member_of(ping.wanted.family(), ping.table)));
             let ping = self.pings.live.iter_mut().find(|ping| ping.identifier == identifier).expect("listed above");
             let sent = ping.statistics().sent;
-            // Nor can it go on when no interface belongs to its table any more.
+            // A ping cannot go on either when no interface belongs to its table any more.
             let Some(rx) = rx.filter(|_| sent < ping.wanted.repeat && !ping.is_left()) else {
                 self.end_ping(identifier);
                 continue;
@@ -347,13 +348,13 @@ impl Router {
             }
             let sequence = sent + 1;
             ping.outstanding.push_back(Outstanding { sequence, sent: None, answered: false });
-            // The last answer has as long as another request would give it, within reason.
+            // The last answer has as much time as a further request would give it, within bounds.
             let patience = ping.interval.clamp(PATIENCE, MOST_PATIENCE);
             ping.due = now + if sequence == ping.wanted.repeat { patience } else { ping.interval };
             let Wanted { destination, size, ttl, dont_fragment, .. } = ping.wanted;
             let (sequence, source, peer) = (sequence as u16, ping.source, ping.wanted.peer());
             let request = Request { rx, identifier, sequence, source, destination, size, ttl, dont_fragment };
-            // Before it goes, for the answer may be quick.
+            // Before the request is sent, because the answer may come quickly.
             self.change_awaited(peer.address, move |awaited| awaited.expect(identifier, peer, ANSWERS));
             self.send_request(request);
         }
@@ -366,7 +367,7 @@ impl Router {
         }
     }
 
-    /// Changes what the workers' nodes wait for that hear answers of a host.
+    /// Changes, in all workers, which answers of a host the input node of its family waits for.
     fn change_awaited(&self, host: IpAddr, change: impl Fn(&mut Awaited) + Copy + Send + 'static) {
         let (index, family) = (self.ping_nodes(host).input, Family::of(host));
         self.graph.call(|_| {
