@@ -272,7 +272,7 @@ impl Program {
             return Err("two fields that vary lie in the same word".into());
         }
         if layout.sums.iter().any(|sum| overlaps(&(sum.at..sum.at + 2))) {
-            return Err("a checksum lies there, which is kept right".into());
+            return Err("these bytes hold a checksum, which the load tester sets itself".into());
         }
         // The upper half of an IPv6 address is given with the lower half.
         let around = from.above.unwrap_or(0);

@@ -87,7 +87,7 @@ pub fn install(logging: Arc<Logging>, file: Option<&Path>) -> Result<(), String>
     };
     let of_writer = logging.clone();
     let tell = move |lost| {
-        let text = format!("{lost} lines were not written: whoever takes the log did not keep up or refused them");
+        let text = format!("{lost} lines were not written: the reader of the log did not keep up or refused them");
         lines(&of_writer, form, "logging", Level::Warning, &text).concat()
     };
     let writer =

@@ -78,7 +78,7 @@ impl Own {
             let Some(field) = place(name, &layout, bytes.len()) else { continue };
             let range = field.bytes();
             if layout.sums.iter().any(|sum| overlap(&range, &(sum.at..sum.at + 2))) {
-                return Err(format!("{name}: a checksum lies there, which is kept right"));
+                return Err(format!("{name}: these bytes hold a checksum, which the load tester sets itself"));
             }
             let is_taken =
                 |other: &(usize, Field)| overlap(&range, &other.1.bytes()) && field.mask() & other.1.mask() != 0;

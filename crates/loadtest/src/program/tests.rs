@@ -250,7 +250,7 @@ fn what_is_wrong_is_said_with_its_place() {
             "the field has 16 bits: its values go up to 65535",
         ),
         (all_of("vary = [{ field = \"udp.source\", from = 2, to = 1 }]"), "'from' is beyond 'to'"),
-        (all_of("vary = [{ offset = 24, width = 2, from = 2, to = 3 }]"), "a checksum lies there"),
+        (all_of("vary = [{ offset = 24, width = 2, from = 2, to = 3 }]"), "these bytes hold a checksum"),
         (all_of("vary = [{ offset = 50, width = 2, from = 2, to = 3 }]"), "lies where the tag goes"),
         (all_of("vary = [{ offset = 59, width = 2, from = 2, to = 3 }]"), "the shortest frame has 60 bytes"),
         (
@@ -508,7 +508,7 @@ fn fields_of_a_capture_change_wherever_each_frame_has_them() {
                 "field = \"mpls.label\", from = 1, to = 2",
                 "no packet of the capture has it; of the first, there is no 'mpls",
             ),
-            ("offset = 24, width = 2, from = 1, to = 2", "packet 1: @24/2: a checksum lies there"),
+            ("offset = 24, width = 2, from = 1, to = 2", "packet 1: @24/2: these bytes hold a checksum"),
             ("field = \"vlan.id\", from = 1, to = 5000", "the field has 12 bits"),
             ("field = \"ipv6.flow-label\", from = 1, to = 5", "packet 4: ipv6.flow-label: it lies where the tag goes"),
         ] {
