@@ -227,11 +227,11 @@ mod tests {
     }
 
     #[test]
-    fn who_forgets_the_frame_check_sequence_gets_another_figure() {
+    fn without_the_frame_check_sequence_the_figure_is_another() {
         let line = FullLine::new(Size::WithoutFcs(1514), 2.5e9, None);
         assert_eq!(line.packets_per_second_without_fcs.floor(), 203_715.0);
         assert_eq!(line.packets_per_second.floor(), 203_185.0);
-        assert!(line.to_string().contains("1534 bytes and gets 203715 pps, which the line does not carry"), "{line}");
+        assert!(line.to_string().contains("1534 bytes and 203715 pps, which the line does not carry"), "{line}");
     }
 
     #[test]

@@ -108,7 +108,7 @@ impl PortShare {
         if self.schedule.is_limited() {
             return room;
         }
-        // Packets that are refused were made in vain.
+        // Packets that are refused are lost.
         let refused = self.taken.refused.swap(0, Ordering::Relaxed) as usize;
         self.batch = match refused {
             0 => (self.batch * 2).min(VECTOR_SIZE),
