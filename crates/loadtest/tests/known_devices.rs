@@ -53,6 +53,15 @@ fn read(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
+/// Waits until this is so, however busy the machine is.
+fn wait_until(tester: &mut Tester, what: &str, mut is_so: impl FnMut(&mut Tester) -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !is_so(tester) {
+        assert!(Instant::now() < end, "waited 60 s until {what}: {:?}", tester.counted());
+        tester.wait(Instant::now() + Duration::from_millis(5), &mut || {});
+    }
+}
+
 /// Of a stream that had so many packets to send.
 fn assert_due(stream: &Finished, packets: u64) {
     let Counted { sent, refused, late, starved, .. } = stream.counted;
@@ -226,10 +235,10 @@ fn runs_follow_each_other_at_other_rates() {
     bench.tester.wait(Instant::now() + Duration::from_millis(100), &mut || {});
     assert_eq!(bench.tester.counted(), paused);
     bench.tester.set_rate(Some(0), "50kpps".parse().unwrap()).unwrap();
-    bench.tester.wait(Instant::now() + Duration::from_millis(100), &mut || {});
+    let sent = paused[0].sent;
+    wait_until(&mut bench.tester, "it sends again", |tester| tester.counted()[0].sent > sent + 1000);
     let outcome = bench.tester.stop(Duration::from_millis(50), &mut || {}).unwrap();
     let stream = &outcome.streams[0];
-    assert!(stream.counted.sent > paused[0].sent + 1000);
     // The small tag: counted and in order, not timed.
     assert_eq!(stream.counted.sent, stream.received.packets);
     assert_eq!((stream.received.latency.len(), stream.received.gaps), (0, 0));
@@ -249,14 +258,13 @@ fn a_wire_that_is_pulled_out_is_seen_and_the_rest_is_kept() {
     let mut bench = Bench::new("");
     let profile = Profile::load("bench").unwrap();
     bench.tester.start(&profile, &[0], "10kpps".parse().unwrap(), None).unwrap();
-    bench.tester.wait(Instant::now() + Duration::from_millis(100), &mut || {});
+    wait_until(&mut bench.tester, "packets are sent", |tester| tester.counted()[0].sent > 500);
     assert_eq!(bench.tester.down(), None);
     bench.plug.store(false, Ordering::Relaxed);
-    bench.tester.wait(Instant::now() + Duration::from_millis(100), &mut || {});
+    wait_until(&mut bench.tester, "packets are refused", |tester| tester.counted()[0].refused > 100);
     assert_eq!(bench.tester.down(), Some(0));
     let outcome = bench.tester.stop(Duration::from_millis(50), &mut || {}).unwrap();
     let counted = outcome.streams[0].counted;
-    assert!(counted.sent > 500 && counted.refused > 100, "{counted:?}");
     assert_eq!(counted.sent, outcome.streams[0].received.packets);
 }
 
@@ -280,10 +288,10 @@ fn ports_begin_and_end_one_by_one() {
     wait(&mut bench, 200);
     bench.tester.start(&profile, &[1], "5kpps".parse().unwrap(), Some(1000)).unwrap();
     assert_eq!(bench.tester.running().iter().map(|stream| stream.port).collect::<Vec<_>>(), [0, 1]);
-    wait(&mut bench, 100);
+    let are_known = |tester: &mut Tester| tester.counted().iter().all(|one| one.timed > 100 && one.received > 100);
+    wait_until(&mut bench.tester, "packets of both come back", are_known);
     // What is known while it runs: delays are those that were planted.
     let counted = bench.tester.counted();
-    assert!(counted.iter().all(|stream| stream.timed > 100 && stream.received > 100), "{counted:?}");
     // They are read one after the other while they change.
     for Counted { timed, delays, longest, .. } in counted {
         assert!(delays / timed > 1_900_000 && longest >= 2_000_000, "{delays} {timed} {longest}");
@@ -383,11 +391,11 @@ fn of_many_ports_some_may_end_and_begin_again() {
     // Whoever's turn it was is gone, time and again.
     for (ports, ending) in [(&[0, 1, 2, 3][..], &[0, 1][..]), (&[0, 1], &[2, 3]), (&[3], &[0, 1, 3]), (&[2], &[2])] {
         tester.start(&profile, ports, rate, None).unwrap();
-        wait(&mut tester);
+        wait_until(&mut tester, "all of them send", |tester| tester.counted().iter().all(|one| one.sent > 100));
         let outcome = tester.stop_ports(ending, Duration::from_millis(30), &mut || {}).unwrap();
         assert_eq!(outcome.streams.len(), ending.len());
         for stream in &outcome.streams {
-            assert!(ending.contains(&stream.running.port) && stream.counted.sent > 100, "{:?}", stream.counted);
+            assert!(ending.contains(&stream.running.port), "{:?}", stream.counted);
             assert_eq!(stream.counted.sent, stream.received.packets);
             sent += stream.counted.sent;
         }
