@@ -1,6 +1,6 @@
 //! The head of a page: what was tested, when, on what, with which load, and in one sentence what came of it.
 
-use super::escaped;
+use super::{escaped, grouped};
 use crate::arithmetic::{scaled, significant};
 use crate::method::ramp::NEVER;
 use crate::method::sweep::Step;
@@ -85,7 +85,7 @@ fn load(test: &Test) -> String {
             ways(soak.total.bidirectional),
             soak.total.rate,
             significant(soak.total.seconds),
-            soak.routes
+            grouped(soak.routes as u64)
         ),
     }
 }
@@ -174,8 +174,8 @@ fn result(test: &Test) -> String {
             format!(
                 "{} lost {} of {} packets in {} s{delay}{not_sent}{why}",
                 total.device,
-                total.lost_packets,
-                total.sent_packets,
+                grouped(total.lost_packets),
+                grouped(total.sent_packets),
                 significant(total.seconds)
             )
         }
