@@ -1,6 +1,5 @@
 """The load tester's methods: each finds what was planted in a device that is known, and writes what others read."""
 
-import contextlib
 import datetime
 import json
 import pathlib
@@ -9,29 +8,10 @@ import re
 import pytest
 
 from conftest import require
-from lab import QUIVER, run
+from lab import QUIVER, run, true_or_disturbed
 
 # Quick ones: what is looked at is not how long they take.
 SHORT = ("--interval", "0.2", "-wd", "0.4", "-rd", "2", "-hd", "0.4")
-
-# Percent of a core. Above it, the load tester itself withholds verdicts (--others).
-DISTURBED = 10
-
-
-@contextlib.contextmanager
-def true_or_disturbed(file):
-    """Figures are right, or the session says first that other programs held the processors.
-
-    'test_loadtest_busy' tests that such figures get no verdict.
-    """
-    try:
-        yield
-    except (AssertionError, TypeError):
-        session = json.loads(file.read_text())
-        assert list(session)[:2] == ["format", "others"], list(session)
-        used = max(core["percent"] for core in session["others"]["during"])
-        if used < DISTURBED:
-            raise
 
 
 def ramp(*words, check=True):
