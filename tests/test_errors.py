@@ -1201,13 +1201,15 @@ def test_packets_of_one_source_do_not_fill_the_places_of_all(bench):
     assert bench.moved(before) == expected
     came = bench.fence()
     bench.gather(came, {1: len(hosts)})
-    assert sorted(came[1]) == sorted(bytes(arp(1, E1, "10.0.2.1", address, ether_src=E1)) for address in hosts)
+    # On a busy machine a second passes, and they are asked for again.
+    questions = {bytes(arp(1, E1, "10.0.2.1", address, ether_src=E1)) for address in hosts}
+    assert set(came[1]) == questions
     for address in hosts:
         bench.wires[1].send(bytes(arp(2, STRANGER, address, "10.0.2.1", dst=E1, hwdst=E1)))
     came = bench.fence()
     bench.gather(came, {1: 32 * len(hosts)})
     onward = [bytes(forwarded(udp(address), dst=STRANGER)[1]) for address in hosts for _ in range(32)]
-    assert sorted(came[1]) == sorted(onward) and not came[0]
+    assert sorted(sent for sent in came[1] if sent not in questions) == sorted(onward) and not came[0]
     assert bench.moved(before) == expected | {("arp-input", "ARP replies received"): len(hosts)}
     bench.give([f"ip neighbor del e1 {address}" for address in hosts])
 
