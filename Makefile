@@ -28,7 +28,7 @@ deps: ## Check for the programs that demo and tests use; as root, install what i
 
 build: ## Build the release binary, target/release/quiver (debug information beside it: quiver.debug)
 	@scripts/dependencies.sh build
-	cargo build --release --locked
+	cargo build --release --locked -p quiver
 	@scripts/split-debug.sh target/release/quiver
 
 demo: build ## Route real traffic between two hosts and show it (as root; PLAY=1 to stay and play)
