@@ -1,7 +1,7 @@
 //! The ways in which operators and programs reach the router: the CLI socket that VPP's `vppctl` speaks to, its client,
 //! files of commands and `startup.conf`.
 //!
-//! This crate knows no network protocol and no commands but those of a session: each way in hands lines to an
+//! This crate contains no network protocol and no commands but those of a session: each way in hands lines to an
 //! [`Executor`] and passes its answers back. The program that owns the router provides the executor, which usually
 //! sends the line to the thread that owns the router's state. The client's thread writes the answer piece by piece, so
 //! that a slow reader holds up no other client, and no listing is held as text.

@@ -89,7 +89,7 @@ pub trait Link: Send {
     fn speed(&self) -> Option<Speed> {
         None
     }
-    /// The largest payload of a frame that it carries now; none: it knows no limit.
+    /// The largest payload of a frame that it carries now; none: it has no limit.
     fn mtu(&self) -> Option<u16> {
         None
     }

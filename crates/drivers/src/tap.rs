@@ -49,7 +49,7 @@ pub struct TapOptions {
     pub host_namespace: Option<String>,
     pub host_ip4: Option<Prefix4>,
     pub host_ip6: Option<Prefix6>,
-    /// The routers by which the host reaches all that it knows no other way for.
+    /// The default gateways that the host gets.
     pub host_gateway4: Option<Ipv4Address>,
     pub host_gateway6: Option<Ipv6Address>,
     /// The host's bridge that its end becomes a port of.

@@ -1,4 +1,4 @@
-//! A packet as control's filters see it. The graph knows no protocol, so the code that arms a trace or a capture
+//! A packet as control's filters see it. The graph contains no protocol, so the code that arms a trace or a capture
 //! provides the predicate.
 
 use crate::buffer::Buffers;

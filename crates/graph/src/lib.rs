@@ -3,7 +3,7 @@
 //!
 //! Read in this order: [`vector`] (what travels), [`node`] (what a node is), [`worker`] (how a round runs),
 //! [`registry`] (how control changes the graph), [`status`] (what it sees of it), [`ring`] (from worker to worker),
-//! then [`buffer`], [`counter`], [`trace`], [`capture`] and [`time`]. The graph knows no protocol.
+//! then [`buffer`], [`counter`], [`trace`], [`capture`] and [`time`]. The graph contains no protocol.
 #![deny(unsafe_code)]
 
 mod books;

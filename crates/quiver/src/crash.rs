@@ -43,7 +43,7 @@ pub struct Process {
     pub config: Option<PathBuf>,
 }
 
-/// Where reports are written, for [`report_no_memory`], whose caller knows no directory.
+/// Where reports are written, for [`report_no_memory`], which has no directory as an argument.
 static PLACE: OnceLock<(PathBuf, Process)> = OnceLock::new();
 
 /// Makes every panic write a report into `directory`, and the log name it.

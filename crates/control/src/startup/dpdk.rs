@@ -1,7 +1,7 @@
 //! Section `dpdk`: the NICs that DPDK would drive.
 //!
-//! The section is read and checked completely, so that an operator knows now whether the file is valid. This version
-//! has no DPDK driver: one warning names the devices and what to use instead.
+//! The section is read and checked completely, so that an operator finds out at once whether the file is valid. This
+//! version has no DPDK driver: one warning names the devices and what to use instead.
 
 use super::pci::PciAddress;
 use super::reader::{Key, Reading};

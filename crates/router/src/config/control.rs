@@ -17,6 +17,7 @@ const PLAN_BUFFERS: u32 = graph::buffer::MIN_BUFFERS;
 
 /// The commands by which configuration is stated and taken away.
 fn commands() -> &'static CommandSet<Router> {
+    // Not a `LazyLock`, which names its function: each test program of this crate would compile all commands.
     static COMMANDS: OnceLock<CommandSet<Router>> = OnceLock::new();
     COMMANDS.get_or_init(crate::commands)
 }
