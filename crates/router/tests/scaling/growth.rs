@@ -45,13 +45,13 @@ fn many_routes_of_one_command() {
         for prefix in prefixes {
             for way in ways {
                 let add = |n: usize| vec![format!("ip route add count {n} {prefix} via {way}")];
-                check(&format!("{family} add {prefix} via {way}"), 8_000, |_| network(), add);
+                check(&format!("{family} add {prefix} via {way}"), 32_000, |_| network(), add);
             }
             let hop = ways[0];
             let add = |n: usize| network_and(&[format!("ip route add count {n} {prefix} via {hop}")]);
             let replace = |n: usize| vec![format!("ip route replace count {n} {prefix} via drop")];
             let del = |n: usize| vec![format!("ip route del count {n} {prefix}")];
-            check_steps(&format!("{family} {prefix}"), 8_000, add, &[("replace", &replace), ("del", &del)]);
+            check_steps(&format!("{family} {prefix}"), 32_000, add, &[("replace", &replace), ("del", &del)]);
         }
     }
 }
@@ -67,8 +67,8 @@ fn networks_of_one_interface() {
         let down = |_| lines("set interface state n0 down");
         let del = |n: usize| vec![format!("ip route del count {n} {prefix}")];
         let name = format!("{family} networks");
-        check_steps(&name, 16_000, before, &[("link down", &down), ("del of those that are down", &del)]);
-        check(&format!("{name}' interface deleted"), 8_000, before, |_| lines("delete interface n0"));
+        check_steps(&name, 64_000, before, &[("link down", &down), ("del of those that are down", &del)]);
+        check(&format!("{name}' interface deleted"), 32_000, before, |_| lines("delete interface n0"));
     }
 }
 
@@ -78,9 +78,9 @@ fn many_labels_of_one_command() {
     let add = |n: usize| vec![format!("mpls local-label add count {n} 100 eos via 10.0.0.2 n0 out-labels 17")];
     let down = |_| lines("set interface state n0 down");
     let del = |n: usize| vec![format!("mpls local-label del count {n} 100 eos")];
-    check_steps("labels", 8_000, |_| network(), &[("add", &add), ("link down", &down), ("del", &del)]);
+    check_steps("labels", 32_000, |_| network(), &[("add", &add), ("link down", &down), ("del", &del)]);
     let before = |n: usize| network_and(&add(n));
-    check("labels, delete interface", 4_000, before, |_| lines("delete interface n0"));
+    check("labels, delete interface", 16_000, before, |_| lines("delete interface n0"));
 }
 
 /// Routes of each command one, as a file of configuration or a program says them.
@@ -104,12 +104,12 @@ fn routes_one_by_one() {
             one_by_one(family, n).into_iter().map(without).collect()
         };
         let steps: [Step; 4] = [("add", &add), ("link down", &down), ("link up", &up), ("del", &del)];
-        check_steps(&format!("{family} one by one"), 3_000, |_| network(), &steps);
+        check_steps(&format!("{family} one by one"), 12_000, |_| network(), &steps);
         let before = |n| network_and(&one_by_one(family, n));
         let no_address = |_| lines("set interface ip address del n0 all");
         let no_interface = |_| lines("delete interface n0");
         let steps: [Step; 2] = [("address gone", &no_address), ("interface gone", &no_interface)];
-        check_steps(&format!("{family} that stay"), 4_000, before, &steps);
+        check_steps(&format!("{family} that stay"), 16_000, before, &steps);
     }
 }
 
@@ -119,7 +119,7 @@ fn a_table_of_routes_that_goes() {
     for (word, prefix) in [("ip", "20.0.0.0/28"), ("ip6", "2001:db8:1000::/64")] {
         let before =
             |n: usize| lines(&format!("{word} table add 10\nip route add table 10 count {n} {prefix} via drop"));
-        check(&format!("{word} table del"), 64_000, before, |_| vec![format!("{word} table del 10")]);
+        check(&format!("{word} table del"), 256_000, before, |_| vec![format!("{word} table del 10")]);
     }
 }
 
@@ -139,7 +139,7 @@ fn files_of_routes() {
             fs::write(format!("{name}.none"), "").unwrap();
             vec![format!("ip route load {name}.none replace")]
         };
-        check_steps(&format!("{family} ip route load"), 8_000, write, &[("all", &load), ("replace", &replace)]);
+        check_steps(&format!("{family} ip route load"), 32_000, write, &[("all", &load), ("replace", &replace)]);
         let _ = fs::remove_file(format!("{name}.none"));
     }
 }
@@ -148,13 +148,13 @@ fn files_of_routes() {
 fn files_of_configuration() {
     let _turn = turn();
     let kinds: [(&str, usize, Lines); 3] = [
-        ("loopbacks", 400, |n| {
+        ("loopbacks", 1_600, |n| {
             let up = |at| format!("set interface state loop{at} up");
             let address = |at| format!("set interface ip address loop{at} 20.{}.{}.1/32", at >> 8, at & 255);
             [loopbacks(n), of_each(n, up), of_each(n, address)].concat()
         }),
-        ("routes", 1_000, |n| network_and(&[one_by_one("ip4", n / 2), one_by_one("ip6", n / 2)].concat())),
-        ("neighbours", 1_000, |n| network_and(&neighbours(n))),
+        ("routes", 4_000, |n| network_and(&[one_by_one("ip4", n / 2), one_by_one("ip6", n / 2)].concat())),
+        ("neighbours", 4_000, |n| network_and(&neighbours(n))),
     ];
     for (kind, work, state) in kinds {
         let file = Scratch::new(kind);
@@ -186,7 +186,7 @@ fn neighbours_one_by_one() {
     let down = |_| lines("set interface state n0 down");
     let flush = |_| lines("ip neighbor flush n0");
     let steps: [Step; 3] = [("made", &neighbours), ("link down", &down), ("flushed", &flush)];
-    check_steps("neighbours", 2_000, |_| network(), &steps);
+    check_steps("neighbours", 8_000, |_| network(), &steps);
 }
 
 fn loopbacks(n: usize) -> Vec<String> {
@@ -201,7 +201,7 @@ fn of_each(n: usize, line: impl Fn(usize) -> String) -> Vec<String> {
 #[test]
 fn interfaces_one_by_one() {
     let _turn = turn();
-    let work = 1_000;
+    let work = 4_000;
     check("interfaces made", work, |_| Vec::new(), |n| lines(&"create loopback interface\n".repeat(n)));
     let up = |n| of_each(n, |at| format!("set interface state loop{at} up"));
     let down = |n| of_each(n, |at| format!("set interface state loop{at} down"));
@@ -242,7 +242,7 @@ fn links(n: usize, state: &str) -> Vec<String> {
 #[test]
 fn sub_interfaces_one_by_one() {
     let _turn = turn();
-    let work = 1_000;
+    let work = 4_000;
     let made = |n| of_each(n, |at| format!("create sub-interfaces n0 {}", at + 1));
     let up = |n| of_each(n, |at| format!("set interface state n0.{} up", at + 1));
     let link_down = |_| lines("set interface state n0 down");
@@ -254,7 +254,7 @@ fn sub_interfaces_one_by_one() {
 #[test]
 fn what_interfaces_have_besides() {
     let _turn = turn();
-    let work = 1_000;
+    let work = 4_000;
     let kinds: [(&str, Line); 6] = [
         ("unnumbered", |at| format!("set interface unnumbered n0.{at} use n1")),
         ("tags", |at| format!("set interface tag n0.{at} t{at}")),
@@ -296,7 +296,7 @@ fn settings_of_each_interface() {
         let shown = |_| lines("show running-config");
         let deleted = |n| of_each(n, |at| format!("delete interface n0.{}", at + 1));
         let steps: [Step; 3] = [("set", &set), ("show running-config", &shown), ("interfaces deleted", &deleted)];
-        check_steps(kind, 600, ready, &steps);
+        check_steps(kind, 2_400, ready, &steps);
     }
 }
 
@@ -307,7 +307,7 @@ fn tables_one_by_one() {
     for family in ["ip", "ip6"] {
         let made = |n| of_each(n, |at| format!("{family} table add {}", at + 1));
         let deleted = |n| of_each(n, |at| format!("{family} table del {}", at + 1));
-        check_steps(&format!("{family} tables"), 1_000, |_| Vec::new(), &[("made", &made), ("deleted", &deleted)]);
+        check_steps(&format!("{family} tables"), 4_000, |_| Vec::new(), &[("made", &made), ("deleted", &deleted)]);
     }
 }
 
@@ -315,7 +315,7 @@ fn tables_one_by_one() {
 #[test]
 fn what_is_behind_each_interface() {
     let _turn = turn();
-    let work = 1_000;
+    let work = 4_000;
     let attached = |n: usize| {
         let address = |at: usize| format!("set interface ip address n0.{} 20.{}.{}.1/24", at + 1, at >> 8, at & 255);
         let address6 = |at: usize| format!("set interface ip address n0.{} 2001:db8:{at:x}::1/64", at + 1);
@@ -357,7 +357,7 @@ fn many_routes_by_many_next_hops() {
     };
     let down = |_| lines("set interface state n0 down");
     let up = |_| lines("set interface state n0 up");
-    check_steps("next hops of many routes", 64, routes, &[("go", &down), ("come", &up)]);
+    check_steps("next hops of many routes", 256, routes, &[("go", &down), ("come", &up)]);
 }
 
 /// Each route's next hop is in the one before.
@@ -375,10 +375,10 @@ fn a_chain_of_routes_that_hang_on_each_other() {
         let without = |line: String| line.replace(" add ", " del ").split(" via ").next().unwrap().to_string();
         chain(n).into_iter().map(without).collect()
     };
-    check_steps("chain", 1_000, |_| network(), &[("made", &chain), ("unmade", &del)]);
-    check("chain made from its end", 1_000, |_| network(), |n| chain(n).into_iter().rev().collect());
+    check_steps("chain", 4_000, |_| network(), &[("made", &chain), ("unmade", &del)]);
+    check("chain made from its end", 4_000, |_| network(), |n| chain(n).into_iter().rev().collect());
     let before = |n| network_and(&chain(n));
     let down = |_| lines("set interface state n0 down");
     let first = |_| lines("ip route del 20.0.0.1/32");
-    check_steps("chain", 4_000, before, &[("link down", &down), ("first route gone", &first)]);
+    check_steps("chain", 16_000, before, &[("link down", &down), ("first route gone", &first)]);
 }
