@@ -12,8 +12,8 @@ use std::time::Duration;
 
 /// So many times the work is compared with.
 const MORE: usize = 16;
-/// It takes less than so many times the cost. In proportion it would be 16, or twice that where little work finds all it
-/// needs in the caches; with the square of the work it would be 256.
+/// It takes less than so many times the cost. In proportion it would be 16, or twice that where little work finds all
+/// it needs in the caches; with the square of the work it would be 256.
 const MOST: u32 = 64;
 /// A case that seems to fail is tried again. What is compared is the least of all its trials.
 const TRIALS: usize = 6;
