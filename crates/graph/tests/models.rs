@@ -1,7 +1,7 @@
 //! The ring between workers, and their sleep, in every interleaving and with every stale read that the memory model
 //! allows (loom).
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p quiver-graph --test models --release`
+//! `RUSTFLAGS="--cfg loom" cargo test -p quiver-graph --test models`
 #![cfg(loom)]
 
 use loom::model::Builder;

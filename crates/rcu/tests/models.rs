@@ -1,7 +1,7 @@
 //! Readers against writers that reclaim, in every interleaving and with every stale
 //! read that the memory model allows (loom).
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p quiver-rcu --test models --release`
+//! `RUSTFLAGS="--cfg loom" cargo test -p quiver-rcu --test models`
 #![cfg(loom)]
 
 use loom::cell::UnsafeCell;

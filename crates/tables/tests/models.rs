@@ -5,7 +5,7 @@
 //! with two addresses each. The real table holds 16 million /24s, which no model can explore; reclamation is the real
 //! one.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p quiver-tables --test models --release`
+//! `RUSTFLAGS="--cfg loom" cargo test -p quiver-tables --test models`
 #![cfg(loom)]
 
 use loom::model::Builder;
