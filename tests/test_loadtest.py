@@ -402,7 +402,7 @@ def test_each_method_tests_what_is_behind_its_ports(linux, tmp_path, method, giv
     device = test.get("device") or test["total"]["device"]
     assert (test["method"], device) == (method, "outside")
     # They went through Linux there, not through a router of this program.
-    assert forwarded() - before > 200
+    assert forwarded() - before > 20
 
 
 def test_ports_of_a_device_that_has_its_own_are_refused():

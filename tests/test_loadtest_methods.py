@@ -783,8 +783,10 @@ def test_energy_is_what_a_meter_said_by_packet(tmp_path):
     )
     report = json.loads((tmp_path / "run.json").read_text())
     pps = sum(port["received_pps"] for port in report["ports"])
-    assert report["energy"]["microjoules"] == pytest.approx(17e6 / pps, rel=0.05)
-    assert report["energy"]["microjoules_above_idle"] == pytest.approx(5e6 / pps, rel=0.05)
+    with true_or_disturbed(tmp_path / "run.json"):
+        assert report["energy"]["microjoules"] == pytest.approx(17e6 / pps, rel=0.05)
+    ratio = report["energy"]["microjoules_above_idle"] / report["energy"]["microjoules"]
+    assert ratio == pytest.approx(5 / 17)
     assert "Energy: 17 W, 12 W when idle: " in done.stdout
     matrix("--dut", "quiver", "-d", "0.2", "-o", tmp_path, "--speed", "10m", "--watts", "12,17")
     rows = json.loads((tmp_path / "report.json").read_text())["tests"][0]["rows"]
