@@ -57,15 +57,54 @@ impl Mask {
 
 /// A bit for each entry that equals `value`.
 pub(crate) fn equal_mask(column: &[u16; VECTOR_SIZE], value: u16) -> [u64; VECTOR_SIZE / 64] {
-    #[cfg(target_arch = "x86_64")]
-    if Simd::detected() == Simd::Avx512 {
-        // SAFETY: detected.
-        return unsafe { equal_mask_avx512(column, value) };
+    equal_mask_with(Simd::detected(), column, value)
+}
+
+fn equal_mask_with(simd: Simd, column: &[u16; VECTOR_SIZE], value: u16) -> [u64; VECTOR_SIZE / 64] {
+    match simd {
+        // SAFETY: each set is used only where it was found.
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx512 => unsafe { equal_mask_avx512(column, value) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Simd::Avx2 => unsafe { equal_mask_avx2(column, value) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Simd::Sse42 => unsafe { equal_mask_sse42(column, value) },
+        _ => std::array::from_fn(|word| {
+            let block = &column[word * 64..word * 64 + 64];
+            block.iter().enumerate().fold(0, |bits, (i, &entry)| bits | ((entry == value) as u64) << i)
+        }),
     }
-    std::array::from_fn(|word| {
-        let block = &column[word * 64..word * 64 + 64];
-        block.iter().enumerate().fold(0, |bits, (i, &entry)| bits | ((entry == value) as u64) << i)
-    })
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn equal_mask_avx2(column: &[u16; VECTOR_SIZE], value: u16) -> [u64; VECTOR_SIZE / 64] {
+    use std::arch::x86_64::*;
+    let wanted = _mm256_set1_epi16(value as i16);
+    // 32 entries: a byte each, of which the packing takes turns between the halves of both registers.
+    let bits = |at: usize| {
+        // SAFETY: 16 entries from `at` are in the column, whose length is a multiple of 32.
+        let equal =
+            |at: usize| unsafe { _mm256_cmpeq_epi16(_mm256_loadu_si256(column.as_ptr().add(at).cast()), wanted) };
+        let bytes = _mm256_packs_epi16(equal(at), equal(at + 16));
+        _mm256_movemask_epi8(_mm256_permute4x64_epi64::<0b11_01_10_00>(bytes)) as u32
+    };
+    std::array::from_fn(|word| u64::from(bits(word * 64)) | u64::from(bits(word * 64 + 32)) << 32)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse4.2")]
+fn equal_mask_sse42(column: &[u16; VECTOR_SIZE], value: u16) -> [u64; VECTOR_SIZE / 64] {
+    use std::arch::x86_64::*;
+    let wanted = _mm_set1_epi16(value as i16);
+    let bits = |at: usize| {
+        // SAFETY: 8 entries from `at` are in the column, whose length is a multiple of 16.
+        let equal = |at: usize| unsafe { _mm_cmpeq_epi16(_mm_loadu_si128(column.as_ptr().add(at).cast()), wanted) };
+        _mm_movemask_epi8(_mm_packs_epi16(equal(at), equal(at + 8))) as u16
+    };
+    std::array::from_fn(|word| (0..4).fold(0, |all, part| all | u64::from(bits(word * 64 + part * 16)) << (part * 16)))
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -113,12 +152,15 @@ pub(crate) fn are_same<T: Copy + PartialEq>(column: &[T]) -> bool {
     if first != last {
         return false;
     }
-    #[cfg(target_arch = "x86_64")]
-    if Simd::detected() == Simd::Avx512 {
+    match Simd::detected() {
         // SAFETY: detected.
-        return unsafe { are_same_avx512(column, *first) };
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx512 => unsafe { are_same_avx512(column, *first) },
+        // SAFETY: detected.
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx2 => unsafe { are_same_avx2(column, *first) },
+        _ => are_all(column, *first),
     }
-    are_all(column, *first)
 }
 
 #[inline(always)]
@@ -132,10 +174,56 @@ fn are_same_avx512<T: Copy + PartialEq>(column: &[T], value: T) -> bool {
     are_all(column, value)
 }
 
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn are_same_avx2<T: Copy + PartialEq>(column: &[T], value: T) -> bool {
+    are_all(column, value)
+}
+
 /// Entries behind the last that [`compress`] may write.
 pub(crate) const SURPLUS: usize = 32;
-/// Below this many packets copying one by one beats compressing blocks, of which most would be empty.
+/// Up to this many packets copying one by one beats compressing blocks, of which most would be empty.
 const FEW: usize = 32;
+
+/// Of each set of 8 packets its members, in order, a byte each from the lowest on; the bytes behind them are zero.
+static MEMBERS: [u64; 256] = {
+    let mut all = [0; 256];
+    let mut set = 0;
+    while set < all.len() {
+        let (mut found, mut packet) = (0, 0);
+        while packet < 8 {
+            if set >> packet & 1 != 0 {
+                all[set] |= packet << (8 * found);
+                found += 1;
+            }
+            packet += 1;
+        }
+        set += 1;
+    }
+    all
+};
+
+/// The members of a mask in order.
+///
+/// A set of 8 packets at a time: as many bytes are written for each, and those behind its members are overwritten by
+/// the next.
+fn members(mask: &Mask) -> [u8; VECTOR_SIZE + 8] {
+    let mut members = [0; VECTOR_SIZE + 8];
+    let mut before = 0;
+    for (word, &bits) in mask.0.iter().enumerate() {
+        if bits == 0 {
+            continue;
+        }
+        for (part, set) in bits.to_le_bytes().into_iter().enumerate() {
+            let first = (word * 64 + part * 8) as u64;
+            // No byte overflows: the last packet is 255.
+            let some = MEMBERS[usize::from(set)] + first * 0x0101_0101_0101_0101;
+            members[before..before + 8].copy_from_slice(&some.to_le_bytes());
+            before += set.count_ones() as usize;
+        }
+    }
+    members
+}
 
 /// Copies the entries of `mask`, which has `count` members, from all columns, closing the gaps; of columns that `alike`
 /// names the first entry stands for all.
@@ -152,12 +240,18 @@ pub(crate) unsafe fn compress(from: &Places, mask: &Mask, count: usize, alike: A
 /// As [`compress`]; the processor has the instructions.
 unsafe fn compress_with(simd: Simd, from: &Places, mask: &Mask, count: usize, alike: Alike, to: &Places) {
     #[cfg(target_arch = "x86_64")]
-    if count > FEW && simd == Simd::Avx512 {
-        // SAFETY: the caller's.
-        return unsafe { compress_avx512(from, mask, count, alike, to) };
+    if count > FEW {
+        match simd {
+            // SAFETY: the caller's.
+            Simd::Avx512 => return unsafe { compress_avx512(from, mask, count, alike, to) },
+            // SAFETY: the caller's.
+            Simd::Avx2 => return unsafe { compress_avx2(from, mask, count, alike, to) },
+            // SAFETY: the caller's.
+            Simd::Sse42 => return unsafe { compress_sse42(from, mask, count, alike, to) },
+            Simd::Scalar => {}
+        }
     }
-    let mut members = [0; VECTOR_SIZE];
-    members.iter_mut().zip(mask.positions()).for_each(|(member, at)| *member = at as u8);
+    let members = members(mask);
     let members = &members[..count];
     // SAFETY: the caller's.
     unsafe {
@@ -237,6 +331,155 @@ unsafe fn compress_avx512(from: &Places, mask: &Mask, count: usize, alike: Alike
     }
 }
 
+/// Sets of 8 packets in a vector.
+#[cfg(target_arch = "x86_64")]
+const SETS: usize = VECTOR_SIZE / 8;
+
+/// The sets of 8 packets that have members.
+#[cfg(target_arch = "x86_64")]
+struct Sets {
+    /// Each with its first packet, and how many members there are before it.
+    sets: [(u8, u8, u16); SETS],
+    count: usize,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Sets {
+    #[inline(always)]
+    fn new(mask: &Mask) -> Sets {
+        let mut all = Sets { sets: [(0, 0, 0); SETS], count: 0 };
+        let mut before = 0;
+        for (word, bits) in mask.0.iter().enumerate() {
+            for (part, set) in bits.to_le_bytes().into_iter().enumerate() {
+                // Written in any case, and kept when there are members: no branch to guess wrong.
+                all.sets[all.count & (SETS - 1)] = (set, (word * 64 + part * 8) as u8, before);
+                all.count += usize::from(set != 0);
+                before += set.count_ones() as u16;
+            }
+        }
+        all
+    }
+
+    /// By set: its members, its first packet, and how many are before it.
+    #[inline(always)]
+    fn iter(&self) -> impl Iterator<Item = (usize, usize, usize)> {
+        self.sets[..self.count].iter().map(|&(set, first, before)| (set.into(), first.into(), before.into()))
+    }
+}
+
+/// # Safety
+/// As [`compress`], on a processor that has these instructions.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,popcnt")]
+unsafe fn compress_avx2(from: &Places, mask: &Mask, count: usize, alike: Alike, to: &Places) {
+    use std::arch::x86_64::*;
+    let sets = Sets::new(mask);
+    // SAFETY: in bounds by contract; a table of 8 bytes an entry. Where both places are one, a store ends at the last
+    // packet of the set that was loaded just before it.
+    unsafe {
+        let picks = |set: usize| _mm_loadu_si64(MEMBERS.as_ptr().add(set).cast());
+        for ((&from, &to), alike) in from.words.iter().zip(&to.words).zip(alike.words()) {
+            if alike {
+                if from != to {
+                    let value = _mm256_set1_epi32((*from).cast_signed());
+                    (0..count).step_by(8).for_each(|at| _mm256_storeu_si256(to.add(at).cast(), value));
+                }
+                continue;
+            }
+            for (set, first, before) in sets.iter() {
+                let value = _mm256_loadu_si256(from.add(first).cast());
+                let value = _mm256_permutevar8x32_epi32(value, _mm256_cvtepu8_epi32(picks(set)));
+                _mm256_storeu_si256(to.add(before).cast(), value);
+            }
+        }
+        for ((&from, &to), alike) in from.halves.iter().zip(&to.halves).zip(alike.halves()) {
+            if alike {
+                if from != to {
+                    let value = _mm256_set1_epi16((*from).cast_signed());
+                    (0..count).step_by(16).for_each(|at| _mm256_storeu_si256(to.add(at).cast(), value));
+                }
+                continue;
+            }
+            for (set, first, before) in sets.iter() {
+                let value = _mm_loadu_si128(from.add(first).cast());
+                _mm_storeu_si128(to.add(before).cast(), _mm_shuffle_epi8(value, pairs(picks(set))));
+            }
+        }
+    }
+}
+
+/// Numbers of entries of two bytes as numbers of their bytes.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "sse4.2")]
+fn pairs(picks: std::arch::x86_64::__m128i) -> std::arch::x86_64::__m128i {
+    use std::arch::x86_64::*;
+    let doubled = _mm_add_epi8(picks, picks);
+    _mm_unpacklo_epi8(doubled, _mm_add_epi8(doubled, _mm_set1_epi8(1)))
+}
+
+/// Of each set of 4 entries of four bytes the bytes of its members, in order.
+#[cfg(target_arch = "x86_64")]
+static QUADS: [[u8; 16]; 16] = {
+    let mut all = [[0; 16]; 16];
+    let mut set = 0;
+    while set < all.len() {
+        let mut at = 0;
+        while at < 16 {
+            all[set][at] = (MEMBERS[set] >> (at / 4 * 8)) as u8 * 4 + at as u8 % 4;
+            at += 1;
+        }
+        set += 1;
+    }
+    all
+};
+
+/// # Safety
+/// As [`compress`], on a processor that has these instructions.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse4.2,popcnt")]
+unsafe fn compress_sse42(from: &Places, mask: &Mask, count: usize, alike: Alike, to: &Places) {
+    use std::arch::x86_64::*;
+    let sets = Sets::new(mask);
+    // SAFETY: in bounds by contract. Where both places are one: of words the four last of a set are loaded before the
+    // four first are stored, and a store ends at the last packet of the set that was loaded just before it.
+    unsafe {
+        for ((&from, &to), alike) in from.words.iter().zip(&to.words).zip(alike.words()) {
+            if alike {
+                if from != to {
+                    let value = _mm_set1_epi32((*from).cast_signed());
+                    (0..count).step_by(4).for_each(|at| _mm_storeu_si128(to.add(at).cast(), value));
+                }
+                continue;
+            }
+            for (set, first, before) in sets.iter() {
+                let (low, high) = (set & 15, set >> 4);
+                let pick = |set: usize| _mm_loadu_si128(QUADS.as_ptr().add(set).cast());
+                let first = from.add(first);
+                let (four, other) = (_mm_loadu_si128(first.cast()), _mm_loadu_si128(first.add(4).cast()));
+                let to = to.add(before);
+                _mm_storeu_si128(to.cast(), _mm_shuffle_epi8(four, pick(low)));
+                let to = to.add(low.count_ones() as usize);
+                _mm_storeu_si128(to.cast(), _mm_shuffle_epi8(other, pick(high)));
+            }
+        }
+        for ((&from, &to), alike) in from.halves.iter().zip(&to.halves).zip(alike.halves()) {
+            if alike {
+                if from != to {
+                    let value = _mm_set1_epi16((*from).cast_signed());
+                    (0..count).step_by(8).for_each(|at| _mm_storeu_si128(to.add(at).cast(), value));
+                }
+                continue;
+            }
+            for (set, first, before) in sets.iter() {
+                let value = _mm_loadu_si128(from.add(first).cast());
+                let picks = _mm_loadu_si64(MEMBERS.as_ptr().add(set).cast());
+                _mm_storeu_si128(to.add(before).cast(), _mm_shuffle_epi8(value, pairs(picks)));
+            }
+        }
+    }
+}
+
 /// Blocks of 32 packets in a vector.
 #[cfg(target_arch = "x86_64")]
 const BLOCKS: usize = VECTOR_SIZE / 32;
@@ -300,7 +543,7 @@ mod tests {
                     let halves: Vec<_> = members.iter().map(|at| numbered.halves.map(|column| column[*at])).collect();
                     (words, halves)
                 };
-                for simd in [Simd::Scalar, Simd::Avx512].into_iter().filter(|simd| simd.is_available()) {
+                for simd in Simd::ALL.into_iter().filter(|simd| simd.is_available()) {
                     let mut from = numbered.clone();
                     let mut to = Columns { words: [[7; ENTRIES]; 4], halves: [[7; ENTRIES]; 3] };
                     // SAFETY: columns of so many entries, of which those from `at` on have room for all members.
@@ -313,6 +556,25 @@ mod tests {
                     unsafe { compress_with(simd, &place, &mask, mask.count(), alike, &place) };
                     prop_assert_eq!(&from.of(&mask, 0), &expected);
                 }
+            }
+        }
+
+        #[test]
+        fn instruction_sets_find_the_same_entries(bits in any::<[u64; 4]>(), value: u16, other: u16) {
+            let is_member = |at: usize| bits[at / 64] >> (at % 64) & 1 != 0;
+            let column = std::array::from_fn(|at| if is_member(at) { value } else { other });
+            let expected = if value == other { [u64::MAX; 4] } else { bits };
+            for simd in Simd::ALL.into_iter().filter(|simd| simd.is_available()) {
+                prop_assert_eq!(equal_mask_with(simd, &column, value), expected, "{:?}", simd);
+            }
+        }
+
+        #[test]
+        fn members_are_in_order(bits in any::<[u64; 4]>(), sparse in any::<[u64; 4]>()) {
+            for mask in [Mask(bits), Mask(std::array::from_fn(|word| bits[word] & sparse[word])), Mask([u64::MAX; 4])] {
+                let expected: Vec<usize> = mask.positions().collect();
+                let found: Vec<usize> = members(&mask)[..mask.count()].iter().map(|&at| at.into()).collect();
+                prop_assert_eq!(found, expected);
             }
         }
 

@@ -33,12 +33,13 @@ impl Kernel {
     }
 
     /// The best that the processor supports, or the one that the environment chooses with
-    /// `QUIVER_SIMD=scalar|avx2|avx512` as far as the processor supports it. Read once.
+    /// `QUIVER_SIMD=scalar|sse4.2|avx2|avx512` as far as the processor supports it. Read once.
     pub fn chosen() -> Kernel {
         static CHOSEN: OnceLock<Kernel> = OnceLock::new();
         *CHOSEN.get_or_init(|| {
             let limit = match std::env::var("QUIVER_SIMD").as_deref() {
-                Ok("scalar") => 1,
+                // There are none for SSE4.2.
+                Ok("scalar" | "sse4.2" | "sse42") => 1,
                 Ok("avx2") => 2,
                 _ => Kernel::ALL.len(),
             };

@@ -6,7 +6,7 @@
 //!
 //! Each kernel exists as portable code, for AVX2 and for AVX-512 (with VBMI, as every AVX-512 machine since Ice Lake
 //! and Zen 4 has); tests hold them equal. The choice is made once: the best that the processor has, or less by
-//! `QUIVER_SIMD=scalar|avx2`.
+//! `QUIVER_SIMD=scalar|sse4.2|avx2`.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
@@ -319,23 +319,31 @@ impl sealed::Hop for Hop6 {
 /// Instruction sets that kernels are written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Simd {
+    /// Portable code.
     Scalar,
+    /// SSE4.2, with POPCNT (x86-64-v2): Atom, N6005.
+    Sse42,
     Avx2,
+    /// AVX-512 with VBMI2.
     Avx512,
 }
 
 impl Simd {
+    /// All of them, the least first.
+    pub const ALL: [Simd; 4] = [Simd::Scalar, Simd::Sse42, Simd::Avx2, Simd::Avx512];
+
     /// The best that this processor has, unless `QUIVER_SIMD` limits it.
     pub fn detected() -> Simd {
         static DETECTED: OnceLock<Simd> = OnceLock::new();
         *DETECTED.get_or_init(|| {
             let most = match std::env::var("QUIVER_SIMD").as_deref() {
                 Ok("scalar") => Simd::Scalar,
+                Ok("sse4.2" | "sse42") => Simd::Sse42,
                 Ok("avx2") => Simd::Avx2,
                 _ => Simd::Avx512,
             };
-            let sets = [Simd::Avx512, Simd::Avx2, Simd::Scalar];
-            sets.into_iter().find(|set| *set <= most && set.is_available()).expect("portable code runs anywhere")
+            let sets = Simd::ALL.into_iter().rev();
+            sets.filter(|set| *set <= most).find(|set| set.is_available()).expect("portable code runs anywhere")
         })
     }
 
@@ -343,16 +351,26 @@ impl Simd {
     pub fn is_available(self) -> bool {
         match self {
             Simd::Scalar => true,
+            Simd::Sse42 => sse42_available(),
             Simd::Avx2 => avx2_available(),
             Simd::Avx512 => avx512_available(),
         }
     }
 }
 
+fn sse42_available() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        is_x86_feature_detected!("sse4.2") && is_x86_feature_detected!("popcnt")
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
 fn avx2_available() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
-        is_x86_feature_detected!("avx2")
+        is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt")
     }
     #[cfg(not(target_arch = "x86_64"))]
     false

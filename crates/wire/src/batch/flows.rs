@@ -377,7 +377,7 @@ mod tests {
             for (packet, (flags, hash)) in packets.iter().zip(flags.iter().zip(&portable)) {
                 prop_assert_eq!(mixed(seed, pick(packet, flags & check::FRAGMENT == 0)), *hash);
             }
-            for simd in [Simd::Avx2, Simd::Avx512].into_iter().filter(|simd| simd.is_available()) {
+            for simd in Simd::ALL.into_iter().filter(|simd| simd.is_available()) {
                 prop_assert_eq!(&hashes(simd, &packets, &flags, seed), &portable);
             }
         }

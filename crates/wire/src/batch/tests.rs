@@ -78,8 +78,7 @@ fn to(frame: &mut [u8], address: [u8; 4]) {
 }
 
 pub(super) fn sets() -> Vec<Simd> {
-    let (sets, lacking): (Vec<_>, Vec<_>) =
-        [Simd::Scalar, Simd::Avx2, Simd::Avx512].into_iter().partition(|set| set.is_available());
+    let (sets, lacking): (Vec<_>, Vec<_>) = Simd::ALL.into_iter().partition(|set| set.is_available());
     lacking.iter().for_each(|set| eprintln!("skipped: {set:?} kernels (the processor lacks them)"));
     sets
 }
