@@ -19,7 +19,7 @@ use wire::MacAddress;
 /// Slots of a bucket: three cache lines. A key is in one of two buckets, and goes into the one with more room. So the
 /// table is two fifths full before a key finds no place; with one bucket of as many slots it would be a sixth.
 const WAYS: usize = 4;
-/// Buckets at the beginning, and at most.
+/// Buckets at the beginning, and at most: four million slots, 200 MB.
 const FIRST_BUCKETS: usize = 256;
 const MAX_BUCKETS: usize = 1 << 20;
 /// A table is made smaller, when memory is freed, if fewer than one in this many slots is used.
