@@ -4,19 +4,21 @@
 //! touches each header once and writes what later nodes need into the columns, so that they need not touch the packet
 //! again.
 //!
-//! Each kernel exists as portable code, for AVX2 and for AVX-512 (with VBMI, as every AVX-512 machine since Ice Lake
-//! and Zen 4 has); tests hold them equal. The choice is made once: the best that the processor has, or less by
+//! Each kernel exists as portable code and for AVX-512 (with VBMI, as every AVX-512 machine since Ice Lake and Zen 4
+//! has), and one text serves SSE4.2 and AVX2; tests hold them equal. The choice is made once: the best that the processor has, or less by
 //! `QUIVER_SIMD=scalar|sse4.2|avx2`.
 #![allow(unsafe_code)]
 
-#[cfg(target_arch = "x86_64")]
-mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod bare;
 mod flows;
 mod ip6;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
 mod mpls;
+#[cfg(target_arch = "x86_64")]
+mod pass;
 mod scalar;
 
 pub use bare::{Before, ip4_headers, ip4_headers_with, ip6_headers, ip6_headers_with};
@@ -516,9 +518,15 @@ pub fn alike_ip4_with(
         }
         #[cfg(target_arch = "x86_64")]
         Simd::Avx2 => {
-            assert!(avx2_available());
+            assert!(simd.is_available());
             // SAFETY: as above.
-            unsafe { avx2::alike_ip4(frames, station, columns, first, tags) }
+            unsafe { pass::avx2::alike_ip4(frames, station, columns, first, tags) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        Simd::Sse42 => {
+            assert!(simd.is_available());
+            // SAFETY: as above.
+            unsafe { pass::sse42::alike_ip4(frames, station, columns, first, tags) }
         }
         _ => scalar::alike_ip4(frames, station, columns, first, tags, 0),
     }
@@ -550,9 +558,15 @@ pub fn tagged_ip4_with(
         }
         #[cfg(target_arch = "x86_64")]
         Simd::Avx2 => {
-            assert!(avx2_available());
+            assert!(simd.is_available());
             // SAFETY: as above.
-            unsafe { avx2::tagged_ip4(frames, station, columns, shapes) }
+            unsafe { pass::avx2::tagged_ip4(frames, station, columns, shapes) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        Simd::Sse42 => {
+            assert!(simd.is_available());
+            // SAFETY: as above.
+            unsafe { pass::sse42::tagged_ip4(frames, station, columns, shapes) }
         }
         _ => scalar::ethernet_ip4(frames, station, &mut { columns }, 0, |i| shapes[i].tags()),
     }
@@ -623,9 +637,15 @@ pub fn ethernet_ip4_with(
         }
         #[cfg(target_arch = "x86_64")]
         Simd::Avx2 if frames.len() >= FEW => {
-            assert!(avx2_available());
+            assert!(simd.is_available());
             // SAFETY: as above.
-            unsafe { avx2::ethernet_ip4(frames, station, columns, ahead) }
+            unsafe { pass::avx2::ethernet_ip4(frames, station, columns, ahead) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        Simd::Sse42 if frames.len() >= FEW => {
+            assert!(simd.is_available());
+            // SAFETY: as above.
+            unsafe { pass::sse42::ethernet_ip4(frames, station, columns, ahead) }
         }
         _ => {
             let mut columns = columns;

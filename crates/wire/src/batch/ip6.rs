@@ -2,7 +2,7 @@
 
 use super::{Alike, Frames, Shape, Simd, avx512_available, check, scalar};
 #[cfg(target_arch = "x86_64")]
-use super::{FEW, avx512};
+use super::{FEW, avx512, pass};
 use crate::addr::MacAddress;
 use crate::ethernet::EtherType;
 use crate::ipv6::HEADER_LEN;
@@ -41,7 +41,7 @@ pub fn ethernet_ip6(frames: &Frames<'_>, station: MacAddress, columns: Columns6<
     ethernet_ip6_with(Simd::detected(), frames, station, columns)
 }
 
-/// [`ethernet_ip6`] by a chosen instruction set (which the processor must have). There is none for AVX2 alone.
+/// [`ethernet_ip6`] by a chosen instruction set (which the processor must have).
 pub fn ethernet_ip6_with(simd: Simd, frames: &Frames<'_>, station: MacAddress, columns: Columns6<'_>) -> u32 {
     let mut columns = columns.first(frames.len());
     match simd {
@@ -50,6 +50,18 @@ pub fn ethernet_ip6_with(simd: Simd, frames: &Frames<'_>, station: MacAddress, c
             assert!(avx512_available());
             // SAFETY: the processor has the instructions, as just asserted.
             unsafe { avx512::ethernet_ip6(frames, station, columns) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx2 if frames.len() >= FEW => {
+            assert!(simd.is_available());
+            // SAFETY: as above.
+            unsafe { pass::avx2::ethernet_ip6(frames, station, columns) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        Simd::Sse42 if frames.len() >= FEW => {
+            assert!(simd.is_available());
+            // SAFETY: as above.
+            unsafe { pass::sse42::ethernet_ip6(frames, station, columns) }
         }
         _ => each(frames, station, &mut columns, 0),
     }
@@ -86,6 +98,18 @@ pub fn alike_ip6_with(
             assert!(avx512_available());
             // SAFETY: the processor has the instructions, as just asserted.
             unsafe { avx512::alike_ip6(frames, station, columns, first, tags) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx2 => {
+            assert!(simd.is_available());
+            // SAFETY: as above.
+            unsafe { pass::avx2::alike_ip6(frames, station, columns, first, tags) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        Simd::Sse42 => {
+            assert!(simd.is_available());
+            // SAFETY: as above.
+            unsafe { pass::sse42::alike_ip6(frames, station, columns, first, tags) }
         }
         _ => alike(frames, station, columns, first, tags, 0),
     }

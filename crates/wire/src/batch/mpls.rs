@@ -1,10 +1,10 @@
 //! One pass over Ethernet headers and the label behind them, and operations on labels.
 
-#[cfg(target_arch = "x86_64")]
-use super::avx512;
 use super::{
     Alike, EthernetColumns, FEW, Frames, Shape, Simd, WRITABLE_BEFORE, avx512_available, bare, check, scalar, word,
 };
+#[cfg(target_arch = "x86_64")]
+use super::{avx512, pass};
 use crate::addr::MacAddress;
 use crate::ethernet::EtherType;
 use crate::mpls::ENTRY_LEN;
@@ -24,7 +24,7 @@ pub fn ethernet_mpls(frames: &Frames<'_>, station: MacAddress, columns: Ethernet
     ethernet_mpls_with(Simd::detected(), frames, station, columns)
 }
 
-/// [`ethernet_mpls`] by a chosen instruction set (which the processor must have). There is none for AVX2 alone.
+/// [`ethernet_mpls`] by a chosen instruction set (which the processor must have).
 pub fn ethernet_mpls_with(simd: Simd, frames: &Frames<'_>, station: MacAddress, columns: EthernetColumns<'_>) -> u32 {
     let mut columns = columns.first(frames.len());
     match simd {
@@ -33,6 +33,18 @@ pub fn ethernet_mpls_with(simd: Simd, frames: &Frames<'_>, station: MacAddress, 
             assert!(avx512_available());
             // SAFETY: the processor has the instructions, as just asserted.
             unsafe { avx512::ethernet_mpls(frames, station, columns) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx2 if frames.len() >= FEW => {
+            assert!(simd.is_available());
+            // SAFETY: as above.
+            unsafe { pass::avx2::ethernet_mpls(frames, station, columns) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        Simd::Sse42 if frames.len() >= FEW => {
+            assert!(simd.is_available());
+            // SAFETY: as above.
+            unsafe { pass::sse42::ethernet_mpls(frames, station, columns) }
         }
         _ => each::<false>(frames, station, &mut columns, 0),
     }
@@ -90,6 +102,18 @@ pub fn alike_mpls_with(
             assert!(avx512_available());
             // SAFETY: the processor has the instructions, as just asserted.
             unsafe { avx512::alike_mpls(frames, station, columns, first, tags) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx2 => {
+            assert!(simd.is_available());
+            // SAFETY: as above.
+            unsafe { pass::avx2::alike_mpls(frames, station, columns, first, tags) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        Simd::Sse42 => {
+            assert!(simd.is_available());
+            // SAFETY: as above.
+            unsafe { pass::sse42::alike_mpls(frames, station, columns, first, tags) }
         }
         _ => alike(frames, station, columns, first, tags, 0),
     }
@@ -401,7 +425,7 @@ mod tests {
                         _ => ethernet_mpls_with(simd, &frames, STATION, columns),
                     };
                     assert_eq!(union & check::EXAMINED, 0);
-                    let found = *is_plain && simd != Simd::Avx2 && chained == 0;
+                    let found = *is_plain && matches!(simd, Simd::Scalar | Simd::Avx512) && chained == 0;
                     let expected = if found { check::EXAMINED } else { 0 };
                     let of = |flags: &u32| flags & check::EXAMINED;
                     assert!(bed.flags.iter().all(|flags| of(flags) == expected), "{number} {simd:?} {chained}");
