@@ -1,12 +1,11 @@
 //! Which flow each packet of a vector belongs to, as a hash: for nodes that spread flows over several paths.
 //!
-//! The words that identify a flow are extracted packet by packet; they are mixed for many packets at once, by portable
-//! code that is compiled for each instruction set. With AVX-512, plain headers are extracted sixteen at a time, too.
+//! The words that identify a flow are taken from the headers and mixed for as many packets at once as fit a register.
+//! Headers with options, and packets that were not examined, are looked at one by one.
 
+#[cfg(target_arch = "x86_64")]
+use super::pass;
 use super::{Frames, READABLE, Simd, check};
-
-/// Packets whose words are extracted before they are mixed.
-const BLOCK: usize = 64;
 
 /// Hashes the flow of each packet whose IPv4 header is at its offset: addresses, protocol, and the ports of protocols
 /// that have them. Fragments, by their check bits in `flags`, hash without ports, because only the first fragment of a
@@ -27,8 +26,11 @@ pub fn flow_hashes_with(simd: Simd, frames: &Frames<'_>, flags: &[u32], seed: u3
         Simd::Avx512 => unsafe { avx512(frames, flags, seed, hashes) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Simd::Avx2 => unsafe { avx2(frames, flags, seed, hashes) },
-        _ => each_block(frames, flags, seed, hashes),
+        Simd::Avx2 => unsafe { pass::avx2::flow_hashes(frames, flags, seed, hashes) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Simd::Sse42 => unsafe { pass::sse42::flow_hashes(frames, flags, seed, hashes) },
+        _ => each(frames, flags, seed, hashes, 0),
     }
 }
 
@@ -81,38 +83,27 @@ fn avx512(frames: &Frames<'_>, flags: &[u32], seed: u32, hashes: &mut [u32]) {
         let mut others = _mm512_cmpneq_epi32_mask(examined, number(check::EXAMINED));
         while others != 0 {
             let i = at + others.trailing_zeros() as usize;
-            hashes[i] = mixed(seed, pick(frames.bytes(i), flags[i] & check::FRAGMENT == 0));
+            hashes[i] = one(frames, i, flags[i], seed);
             others &= others - 1;
         }
         at += LANES;
     }
-    for i in at..frames.len() {
-        hashes[i] = mixed(seed, pick(frames.bytes(i), flags[i] & check::FRAGMENT == 0));
-    }
+    each(frames, flags, seed, hashes, at);
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn avx2(frames: &Frames<'_>, flags: &[u32], seed: u32, hashes: &mut [u32]) {
-    each_block(frames, flags, seed, hashes);
-}
-
+/// The packets from one on, each by itself.
 #[inline(always)]
-fn each_block(frames: &Frames<'_>, flags: &[u32], seed: u32, hashes: &mut [u32]) {
-    let (flags, hashes) = (&flags[..frames.len()], &mut hashes[..frames.len()]);
-    let mut words = [[0; BLOCK]; 4];
-    for (block, (flags, hashes)) in flags.chunks(BLOCK).zip(hashes.chunks_mut(BLOCK)).enumerate() {
-        for (i, flags) in flags.iter().enumerate() {
-            let is_whole = flags & check::FRAGMENT == 0;
-            let picked = pick(frames.bytes(block * BLOCK + i), is_whole);
-            words.iter_mut().zip(picked).for_each(|(column, word)| column[i] = word);
-        }
-        let [sources, destinations, protocols, ports] = &words;
-        let columns = sources.iter().zip(destinations).zip(protocols.iter().zip(ports));
-        for (hash, ((source, destination), (protocol, ports))) in hashes.iter_mut().zip(columns) {
-            *hash = mixed(seed, [*source, *destination, *protocol, *ports]);
-        }
+pub(super) fn each(frames: &Frames<'_>, flags: &[u32], seed: u32, hashes: &mut [u32], from: usize) {
+    let count = frames.len();
+    for (i, (flags, hash)) in flags[..count].iter().zip(&mut hashes[..count]).enumerate().skip(from) {
+        *hash = one(frames, i, *flags, seed);
     }
+}
+
+/// The hash of one packet.
+#[inline(always)]
+pub(super) fn one(frames: &Frames<'_>, i: usize, flags: u32, seed: u32) -> u32 {
+    mixed(seed, pick(frames.bytes(i), flags & check::FRAGMENT == 0))
 }
 
 /// The words that identify a flow: source, destination, protocol, ports.
@@ -126,7 +117,7 @@ fn pick(bytes: &[u8; READABLE], is_whole: bool) -> [u32; 4] {
 }
 
 /// Protocols with ports in the first four bytes: TCP, UDP, DCCP, SCTP, UDP-Lite.
-const WITH_PORTS: [u32; 5] = [6, 17, 33, 132, 136];
+pub(super) const WITH_PORTS: [u32; 5] = [6, 17, 33, 132, 136];
 
 /// The same as a table, so that no branch can be mispredicted.
 const HAS_PORTS: [bool; 256] = {
@@ -140,8 +131,8 @@ const HAS_PORTS: [bool; 256] = {
 };
 
 /// From a permutation of 32 bits found by search for the least bias (hash-prospector, "[16 21f0aaad 15 d35a2d97 15]").
-const FIRST: u32 = 0x21f0_aaad;
-const SECOND: u32 = 0xd35a_2d97;
+pub(super) const FIRST: u32 = 0x21f0_aaad;
+pub(super) const SECOND: u32 = 0xd35a_2d97;
 
 /// Every bit of each word affects the whole hash.
 #[inline(always)]
@@ -157,7 +148,6 @@ fn mixed(seed: u32, words: [u32; 4]) -> u32 {
 /// As [`flow_hashes`], for IPv6 packets: addresses, flow label, next header, and the ports of protocols that have them
 /// and directly follow the IPv6 header. Behind extension headers the label replaces the ports (RFC 6437 section 3): all
 /// fragments of a packet have the same hash.
-/// fragments of a packet hash alike.
 ///
 /// # Panics
 /// When there are fewer hashes than packets.

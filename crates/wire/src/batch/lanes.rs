@@ -35,6 +35,8 @@ pub(super) trait Lanes {
     /// `a` without the bits of `b`.
     unsafe fn without(a: Self::V, b: Self::V) -> Self::V;
     unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
+    /// The lower half of the product.
+    unsafe fn multiply(a: Self::V, b: Self::V) -> Self::V;
     unsafe fn up<const BITS: i32>(v: Self::V) -> Self::V;
     unsafe fn down<const BITS: i32>(v: Self::V) -> Self::V;
     /// All bits of the dwords that are equal.
@@ -81,6 +83,7 @@ impl Lanes for Sse42 {
         xor(a, b) = _mm_xor_si128(a, b);
         without(a, b) = _mm_andnot_si128(b, a);
         add(a, b) = _mm_add_epi32(a, b);
+        multiply(a, b) = _mm_mullo_epi32(a, b);
         equal(a, b) = _mm_cmpeq_epi32(a, b);
         above(a, b) = _mm_cmpgt_epi32(a, b);
         equal_halves(a, b) = _mm_cmpeq_epi16(a, b);
@@ -165,6 +168,7 @@ impl Lanes for Avx2 {
         xor(a, b) = _mm256_xor_si256(a, b);
         without(a, b) = _mm256_andnot_si256(b, a);
         add(a, b) = _mm256_add_epi32(a, b);
+        multiply(a, b) = _mm256_mullo_epi32(a, b);
         equal(a, b) = _mm256_cmpeq_epi32(a, b);
         above(a, b) = _mm256_cmpgt_epi32(a, b);
         equal_halves(a, b) = _mm256_cmpeq_epi16(a, b);

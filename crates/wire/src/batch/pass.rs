@@ -6,7 +6,7 @@
 //! Of each function: the processor has the set of `L`.
 
 use super::lanes::Lanes;
-use super::{Alike, Columns6, EthernetColumns, Frames, Shape, check, ip6, mpls, scalar};
+use super::{Alike, Columns6, EthernetColumns, Frames, Shape, check, flows, ip6, mpls, scalar};
 use crate::addr::MacAddress;
 use std::arch::x86_64::*;
 
@@ -143,6 +143,46 @@ pub(super) unsafe fn ethernet_mpls<L: Lanes>(
     union | mpls::each::<false>(frames, station, &mut columns, at)
 }
 
+/// See [`super::flow_hashes`].
+#[inline(always)]
+pub(super) unsafe fn flow_hashes<L: Lanes>(frames: &Frames<'_>, flags: &[u32], seed: u32, hashes: &mut [u32]) {
+    let (flags, hashes) = (&flags[..frames.len()], &mut hashes[..frames.len()]);
+    let mut at = 0;
+    while at + L::COUNT <= frames.len() {
+        let (some, found) = (&flags[at..at + L::COUNT], &mut hashes[at..at + L::COUNT]);
+        // SAFETY: the processor has the set; so many packets there are, and entries as just cut out.
+        let are_others = unsafe {
+            let checks = L::load(some.as_ptr());
+            // The word with the protocol, then source, destination and the bytes behind a header of 20 bytes.
+            let [word, source, destination, ports] = head_columns::<L, 8>(frames, at);
+            let protocol = L::and(L::down::<8>(word), L::number(0xff));
+            let mut has_ports = L::number(0);
+            for known in flows::WITH_PORTS {
+                has_ports = L::or(has_ports, L::equal(protocol, L::number(known)));
+            }
+            let is_whole = L::equal(L::and(checks, L::number(check::FRAGMENT)), L::number(0));
+            let ports = L::and(ports, L::and(has_ports, is_whole));
+            let mut hash = L::number(seed);
+            for word in [source, destination, protocol, ports] {
+                hash = L::xor(hash, word);
+                hash = L::multiply(L::xor(hash, L::down::<16>(hash)), L::number(flows::FIRST));
+                hash = L::multiply(L::xor(hash, L::down::<15>(hash)), L::number(flows::SECOND));
+                hash = L::xor(hash, L::down::<15>(hash));
+            }
+            L::store(found.as_mut_ptr(), hash);
+            let examined = L::and(checks, L::number(check::EXAMINED | check::HEADER_LENGTH));
+            !L::is_zero(L::xor(examined, L::number(check::EXAMINED)))
+        };
+        if are_others {
+            for (i, (flags, hash)) in some.iter().zip(found).enumerate() {
+                *hash = flows::one(frames, at + i, *flags, seed);
+            }
+        }
+        at += L::COUNT;
+    }
+    flows::each(frames, flags, seed, hashes, at);
+}
+
 /// See [`super::alike_ip4`].
 #[inline(always)]
 pub(super) unsafe fn alike_ip4<L: Lanes>(
@@ -230,7 +270,8 @@ unsafe fn alike_of<L: Lanes, const TARGET: usize, const TAGS: usize>(
             let mut strange = L::or(L::equal(ethertype, L::number(0x0081)), L::equal(ethertype, L::number(0xa888)));
             let mut own = L::number(0);
             if TAGS > 0 {
-                let [outer, inner] = tag_columns::<L>(frames, at);
+                // Where two tags stand: behind the addresses.
+                let [outer, inner, ..] = head_columns::<L, 12>(frames, at);
                 let differ = |found, pattern| L::and(L::xor(found, pattern), L::number(0xffff));
                 strange = L::or(strange, L::above(link, length));
                 strange = L::or(strange, differ(outer, types[0]));
@@ -336,22 +377,22 @@ unsafe fn row<const TARGET: usize>(head: *const u8, tags: usize) -> [__m128i; 2]
     }
 }
 
-/// Where two tags stand, in the eight bytes behind the addresses: a column of dwords for each.
+/// Four dwords of each head, from a byte on, as columns.
 ///
 /// # Safety
 /// There are so many packets from `at` on.
 #[inline(always)]
-unsafe fn tag_columns<L: Lanes>(frames: &Frames<'_>, at: usize) -> [L::V; 2] {
+unsafe fn head_columns<L: Lanes, const FROM: usize>(frames: &Frames<'_>, at: usize) -> [L::V; 4] {
+    const { assert!(FROM + 16 <= super::READABLE) };
     // SAFETY: given by the caller; 64 bytes can be read at each head.
     unsafe {
         let low = frames.heads::<PART>(at);
         let high = if L::COUNT > PART { frames.heads::<PART>(at + PART) } else { low };
         let mut rows = [L::number(0); PART];
         for (i, row) in rows.iter_mut().enumerate() {
-            *row = L::of(_mm_loadu_si128(low[i].add(12).cast()), _mm_loadu_si128(high[i].add(12).cast()));
+            *row = L::of(_mm_loadu_si128(low[i].add(FROM).cast()), _mm_loadu_si128(high[i].add(FROM).cast()));
         }
-        let [outer, inner, ..] = L::columns(rows);
-        [outer, inner]
+        L::columns(rows)
     }
 }
 
@@ -607,6 +648,11 @@ macro_rules! set {
             ) -> u32 {
                 // SAFETY: as above.
                 unsafe { super::ethernet_mpls::<$lanes>(frames, station, columns) }
+            }
+            #[target_feature(enable = $features)]
+            pub(in super::super) fn flow_hashes(frames: &Frames<'_>, flags: &[u32], seed: u32, hashes: &mut [u32]) {
+                // SAFETY: as above.
+                unsafe { super::flow_hashes::<$lanes>(frames, flags, seed, hashes) }
             }
             #[target_feature(enable = $features)]
             pub(in super::super) fn alike_ip4(
