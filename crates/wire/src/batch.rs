@@ -23,7 +23,7 @@ mod scalar;
 
 pub use bare::{Before, ip4_headers, ip4_headers_with, ip6_headers, ip6_headers_with};
 pub use flows::{FlowFields, flow_hash_by, flow_hash6_by, flow_hashes, flow_hashes_with, flow_hashes6};
-pub use ip6::{Columns6, alike_ip6, alike_ip6_with, ethernet_ip6, ethernet_ip6_with};
+pub use ip6::{Columns6, alike_ip6, alike_ip6_with, ethernet_ip6, ethernet_ip6_with, tagged_ip6, tagged_ip6_with};
 pub use mpls::{alike_mpls, alike_mpls_with, ethernet_mpls, ethernet_mpls_with};
 
 use crate::addr::MacAddress;

@@ -307,10 +307,14 @@ impl Intake {
         let (frames, sides) = vector.l2_frames(cx.buffers, range.clone());
         lengths[..sides.length.len()].copy_from_slice(sides.length);
         batch::shapes(&frames, lengths, shapes, tags);
-        let columns = EthernetColumns { flags: sides.flags, length: sides.length, target: sides.target };
-        let faults = batch::tagged_ip4(&frames, view.mac, columns, shapes);
-        let looked = HeaderScan { faults, ..HeaderScan::IP4 };
-        let plain = looked.plain();
+        let looked = if ethertype_at(frames.bytes(0), 12 + shapes[0].tags()) == EtherType::IPV6 {
+            let columns = Columns6 { flags: sides.flags, length: sides.length };
+            HeaderScan { faults: batch::tagged_ip6(&frames, view.mac, columns, shapes), ..HeaderScan::IP6 }
+        } else {
+            let columns = EthernetColumns { flags: sides.flags, length: sides.length, target: sides.target };
+            HeaderScan { faults: batch::tagged_ip4(&frames, view.mac, columns, shapes), ..HeaderScan::IP4 }
+        };
+        let (faults, plain) = (looked.faults, looked.plain());
         admit(cx, vector, &range, view, faults);
         let mut counted = Counted::new(&self.rx, cx.thread);
         for i in range.clone() {

@@ -157,7 +157,7 @@ pub(super) fn ethernet_ip6(frames: &Frames<'_>, station: MacAddress, mut columns
         union = _mm512_or_si512(union, pass.judge6::<true>(&fields, number(14), &mut columns, at));
         at += LANES;
     }
-    _mm512_reduce_or_epi32(union) as u32 | ip6::each(frames, station, &mut columns, at)
+    _mm512_reduce_or_epi32(union) as u32 | ip6::each(frames, station, &mut columns, at, |_| 0)
 }
 
 /// See [`super::ip4_headers`].
@@ -244,6 +244,35 @@ pub(super) fn tagged_ip4(
     mut columns: EthernetColumns<'_>,
     shapes: &[Shape],
 ) -> u32 {
+    let judge = |pass: &Pass, fields: &[__m512i; 8], link, at| pass.judge::<true>(fields, link, &mut columns, at);
+    let (union, at) = each_shape(frames, station, shapes, &PICKS, judge);
+    union | scalar::ethernet_ip4(frames, station, &mut columns, at, |i| shapes[i].tags())
+}
+
+/// See [`super::tagged_ip6`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+pub(super) fn tagged_ip6(
+    frames: &Frames<'_>,
+    station: MacAddress,
+    mut columns: ip6::Columns6<'_>,
+    shapes: &[Shape],
+) -> u32 {
+    let judge = |pass: &Pass, fields: &[__m512i; 8], link, at| pass.judge6::<true>(fields, link, &mut columns, at);
+    let (union, at) = each_shape(frames, station, shapes, &PICKS6, judge);
+    union | ip6::each(frames, station, &mut columns, at, |i| shapes[i].tags())
+}
+
+/// The frames from the first on, each picked apart by its own shape, as far as whole registers go: the union of their
+/// faults, and how many.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+#[inline]
+fn each_shape(
+    frames: &Frames<'_>,
+    station: MacAddress,
+    shapes: &[Shape],
+    picks: &[[u8; 64]; 3],
+    mut judge: impl FnMut(&Pass, &[__m512i; 8], __m512i, usize) -> __m512i,
+) -> (u32, usize) {
     let count = frames.len();
     let pass = Pass::new(station);
     let mut union = _mm512_setzero_si512();
@@ -252,9 +281,9 @@ pub(super) fn tagged_ip4(
         prefetch(frames, at);
         // Each half of the pattern as its own packet wants it.
         let pick = |i: usize| {
-            let half = |i: usize| shapes[i].depth().min(PICKS.len() - 1);
-            let (first, second) = PICKS[half(i)].split_at(32);
-            let second = if half(i) == half(i + 4) { second } else { PICKS[half(i + 4)].split_at(32).1 };
+            let half = |i: usize| shapes[i].depth().min(picks.len() - 1);
+            let (first, second) = picks[half(i)].split_at(32);
+            let second = if half(i) == half(i + 4) { second } else { picks[half(i + 4)].split_at(32).1 };
             // SAFETY: loads of 32 bytes from slices of 32 bytes.
             unsafe {
                 let first = _mm256_loadu_si256(first.as_ptr().cast());
@@ -267,10 +296,10 @@ pub(super) fn tagged_ip4(
         let depths = unsafe { _mm512_cvtepu8_epi32(_mm_loadu_si128(shapes[..count].as_ptr().add(at).cast())) };
         let tags = _mm512_slli_epi32::<2>(_mm512_and_si512(depths, number(Shape::DEPTH.into())));
         let link = _mm512_add_epi32(tags, number(14));
-        union = _mm512_or_si512(union, pass.judge::<true>(&fields, link, &mut columns, at));
+        union = _mm512_or_si512(union, judge(&pass, &fields, link, at));
         at += LANES;
     }
-    _mm512_reduce_or_epi32(union) as u32 | scalar::ethernet_ip4(frames, station, &mut columns, at, |i| shapes[i].tags())
+    (_mm512_reduce_or_epi32(union) as u32, at)
 }
 
 /// See [`super::alike_ip4`].

@@ -63,7 +63,7 @@ pub fn ethernet_ip6_with(simd: Simd, frames: &Frames<'_>, station: MacAddress, c
             // SAFETY: as above.
             unsafe { pass::sse42::ethernet_ip6(frames, station, columns) }
         }
-        _ => each(frames, station, &mut columns, 0),
+        _ => each(frames, station, &mut columns, 0, |_| 0),
     }
 }
 
@@ -115,14 +115,60 @@ pub fn alike_ip6_with(
     }
 }
 
-/// The packets from one on, each by itself.
+/// [`ethernet_ip6`] over frames with VLAN tags, whose `shapes` are known.
+///
+/// # Panics
+/// When a column is shorter than the frames are many.
+pub fn tagged_ip6(frames: &Frames<'_>, station: MacAddress, columns: Columns6<'_>, shapes: &[Shape]) -> u32 {
+    tagged_ip6_with(Simd::detected(), frames, station, columns, shapes)
+}
+
+/// [`tagged_ip6`] by a chosen instruction set (which the processor must have).
+pub fn tagged_ip6_with(
+    simd: Simd,
+    frames: &Frames<'_>,
+    station: MacAddress,
+    columns: Columns6<'_>,
+    shapes: &[Shape],
+) -> u32 {
+    let (mut columns, shapes) = (columns.first(frames.len()), &shapes[..frames.len()]);
+    match simd {
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx512 => {
+            assert!(avx512_available());
+            // SAFETY: the processor has the instructions, as just asserted.
+            unsafe { avx512::tagged_ip6(frames, station, columns, shapes) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx2 => {
+            assert!(simd.is_available());
+            // SAFETY: as above.
+            unsafe { pass::avx2::tagged_ip6(frames, station, columns, shapes) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        Simd::Sse42 => {
+            assert!(simd.is_available());
+            // SAFETY: as above.
+            unsafe { pass::sse42::tagged_ip6(frames, station, columns, shapes) }
+        }
+        _ => each(frames, station, &mut columns, 0, |i| shapes[i].tags()),
+    }
+}
+
+/// The packets from one on, each by itself. `tags` says how many bytes of VLAN tags a frame has.
 #[inline(always)]
-pub(super) fn each(frames: &Frames<'_>, station: MacAddress, columns: &mut Columns6<'_>, from: usize) -> u32 {
+pub(super) fn each(
+    frames: &Frames<'_>,
+    station: MacAddress,
+    columns: &mut Columns6<'_>,
+    from: usize,
+    tags: impl Fn(usize) -> usize,
+) -> u32 {
     let station = scalar::Station::new(station);
     let mut columns = Columns6 { flags: &mut *columns.flags, length: &mut *columns.length };
     (from..frames.len()).fold(0, |union, i| {
         frames.prefetch(i + scalar::AHEAD);
-        union | one(frames, i, station, &mut columns, 0)
+        union | one(frames, i, station, &mut columns, tags(i))
     })
 }
 
@@ -264,6 +310,11 @@ mod tests {
                     let columns = Columns6 { flags: columns.flags, length: columns.length };
                     let first = first_shape(&frames, length);
                     let mut found = vec![0; 37];
+                    let mut each = Bed::new(&vec![tagged(&frame, tags); 37]);
+                    let (heads, own) = each.frames();
+                    let own = Columns6 { flags: own.flags, length: own.length };
+                    assert_eq!(tagged_ip6_with(simd, &heads, STATION, own, &[first.0; 37]), *bit, "{simd:?} {tags:?}");
+                    assert!(each.flags.iter().all(|flags| *flags == bit | seen), "{simd:?} {tags:?} {bit:#x}");
                     let alike = alike_ip6_with(simd, &frames, STATION, columns, first, &mut found);
                     assert_eq!(alike, Alike { done: 37, faults: *bit, one_vlan: true }, "{simd:?} {tags:?} {bit:#x}");
                     assert!(bed.flags.iter().all(|flags| *flags == bit | seen), "{simd:?} {tags:?} {bit:#x}");
@@ -330,6 +381,25 @@ mod tests {
             }).collect();
             let mut expected = Bed::new(&frames);
             let union = check_by(Simd::Scalar, &mut expected);
+            // One behind the other with no tag, one tag, two tags.
+            let tags_of = |i: usize| TAGS[i % 3].0;
+            let mixed: Vec<_> = frames.iter().enumerate().map(|(i, frame)| tagged(frame, tags_of(i))).collect();
+            let mut outcomes = Vec::new();
+            for simd in sets() {
+                let mut bed = Bed::new(&mixed);
+                let lengths = bed.length.clone();
+                let (mut shapes, mut control) = ([Shape::PLAIN; 20], [0; 20]);
+                let (heads, columns) = bed.frames();
+                super::super::shapes(&heads, &lengths, &mut shapes, &mut control);
+                let columns = Columns6 { flags: columns.flags, length: columns.length };
+                let union = tagged_ip6_with(simd, &heads, STATION, columns, &shapes);
+                for (i, shape) in shapes.iter().enumerate().filter(|(i, shape)| shape.depth() == tags_of(*i).len()) {
+                    prop_assert_eq!(bed.flags[i], expected.flags[i]);
+                    prop_assert_eq!(bed.length[i], expected.length[i] + 4 * shape.depth() as u16);
+                }
+                outcomes.push((union, bed.flags, bed.length));
+            }
+            prop_assert!(outcomes.windows(2).all(|pair| pair[0] == pair[1]));
             for simd in sets() {
                 let mut bed = Bed::new(&frames);
                 prop_assert_eq!(check_by(simd, &mut bed), union);

@@ -12,8 +12,9 @@ use std::arch::x86_64::*;
 
 /// How many steps ahead packet heads are fetched.
 const AHEAD: usize = 4;
-/// Packets in a part of a register.
+/// Packets in a part of a register, and in the largest register.
 const PART: usize = 4;
+const MOST: usize = 8;
 
 /// Where the last dword of the first row begins, in an untagged frame: the IPv4 destination, or the beginning of the
 /// IPv6 destination.
@@ -77,26 +78,55 @@ pub(super) unsafe fn ethernet_ip4<L: Lanes>(
 pub(super) unsafe fn tagged_ip4<L: Lanes>(
     frames: &Frames<'_>,
     station: MacAddress,
-    mut columns: EthernetColumns<'_>,
+    columns: EthernetColumns<'_>,
     shapes: &[Shape],
 ) -> u32 {
-    // SAFETY: as in `ethernet_ip4`; so many shapes there are.
+    // SAFETY: the caller's.
+    unsafe { tagged::<L, TARGET4>(frames, station, Headers::Ip4(columns), shapes) }
+}
+
+/// See [`super::tagged_ip6`].
+#[inline(always)]
+pub(super) unsafe fn tagged_ip6<L: Lanes>(
+    frames: &Frames<'_>,
+    station: MacAddress,
+    columns: Columns6<'_>,
+    shapes: &[Shape],
+) -> u32 {
+    // SAFETY: the caller's.
+    unsafe { tagged::<L, TARGET6>(frames, station, Headers::Ip6(columns), shapes) }
+}
+
+#[inline(always)]
+unsafe fn tagged<L: Lanes, const TARGET: usize>(
+    frames: &Frames<'_>,
+    station: MacAddress,
+    mut headers: Headers<'_>,
+    shapes: &[Shape],
+) -> u32 {
+    // SAFETY: as in `ethernet_ip4`.
     let (union, at) = unsafe {
         let pass = Pass::<L>::new(station);
         let (mut union, mut at) = (L::number(0), 0);
         while at + L::COUNT <= frames.len() {
             prefetch::<L>(frames, at);
             let shapes = &shapes[at..at + L::COUNT];
-            let depths: [u32; 8] =
+            let depths: [u32; MOST] =
                 std::array::from_fn(|i| shapes.get(i).map_or(0, |shape| shape.depth().min(2) as u32));
-            let fields = fields::<L, TARGET4>(frames, at, |i| depths[i] as usize);
+            let fields = fields::<L, TARGET>(frames, at, |i| depths[i] as usize);
             let link = L::add(L::up::<2>(L::load(depths.as_ptr())), L::number(14));
-            union = L::or(union, pass.judge(&fields, link, &mut columns, at));
+            union = L::or(union, pass.judge_as(&fields, link, &mut headers, at));
             at += L::COUNT;
         }
         (L::any(union), at)
     };
-    union | scalar::ethernet_ip4(frames, station, &mut columns, at, |i| shapes[i].tags())
+    let tags = |i: usize| shapes[i].tags();
+    union
+        | match &mut headers {
+            Headers::Ip4(columns) => scalar::ethernet_ip4(frames, station, columns, at, tags),
+            Headers::Ip6(columns) => ip6::each(frames, station, columns, at, tags),
+            Headers::Mpls(_) => unreachable!("labels are never looked for behind tags of many shapes"),
+        }
 }
 
 /// See [`super::ethernet_ip6`].
@@ -118,7 +148,7 @@ pub(super) unsafe fn ethernet_ip6<L: Lanes>(
         }
         (L::any(union), at)
     };
-    union | ip6::each(frames, station, &mut columns, at)
+    union | ip6::each(frames, station, &mut columns, at, |_| 0)
 }
 
 /// See [`super::ethernet_mpls`].
@@ -284,12 +314,7 @@ unsafe fn alike_of<L: Lanes, const TARGET: usize, const TAGS: usize>(
             if !L::is_zero(strange) {
                 break;
             }
-            let faults = match &mut headers {
-                Headers::Ip4(columns) => pass.judge(&fields, link, columns, at),
-                Headers::Ip6(columns) => pass.judge6(&fields, link, columns, at),
-                Headers::Mpls(columns) => pass.judge_label(&fields, link, columns, at),
-            };
-            union = L::or(union, faults);
+            union = L::or(union, pass.judge_as(&fields, link, &mut headers, at));
             if TAGS > 0 {
                 others = L::or(others, L::xor(L::and(own, vids), vid));
                 L::store(tags[at..].as_mut_ptr(), own);
@@ -309,7 +334,7 @@ unsafe fn alike_of<L: Lanes, const TARGET: usize, const TAGS: usize>(
 /// Fetches the heads that are looked at some steps later.
 #[inline(always)]
 unsafe fn prefetch<L: Lanes>(frames: &Frames<'_>, at: usize) {
-    let at = at + AHEAD * 8;
+    let at = at + AHEAD * MOST;
     if at + L::COUNT <= frames.len() {
         for part in (0..L::COUNT).step_by(PART) {
             // SAFETY: so many packets there are, as just seen; a hint, which reads and writes nothing.
@@ -451,6 +476,19 @@ impl<L: Lanes> Pass<L> {
         let (lengths, flags) = (&lengths[at..at + L::COUNT], &flags[at..at + L::COUNT]);
         // SAFETY: as many entries, as just cut out.
         unsafe { (L::load_halves(lengths.as_ptr()), L::load(flags.as_ptr())) }
+    }
+
+    /// The checks of such headers.
+    #[inline(always)]
+    unsafe fn judge_as(&self, fields: &Fields<L>, link: L::V, headers: &mut Headers<'_>, at: usize) -> L::V {
+        // SAFETY: the caller's.
+        unsafe {
+            match headers {
+                Headers::Ip4(columns) => self.judge(fields, link, columns, at),
+                Headers::Ip6(columns) => self.judge6(fields, link, columns, at),
+                Headers::Mpls(columns) => self.judge_label(fields, link, columns, at),
+            }
+        }
     }
 
     /// All checks of IPv4 packets, into the columns from `at` on; `link` is the length of their link headers. Gives the
@@ -630,6 +668,16 @@ macro_rules! set {
             ) -> u32 {
                 // SAFETY: as above.
                 unsafe { super::tagged_ip4::<$lanes>(frames, station, columns, shapes) }
+            }
+            #[target_feature(enable = $features)]
+            pub(in super::super) fn tagged_ip6(
+                frames: &Frames<'_>,
+                station: MacAddress,
+                columns: Columns6<'_>,
+                shapes: &[Shape],
+            ) -> u32 {
+                // SAFETY: as above.
+                unsafe { super::tagged_ip6::<$lanes>(frames, station, columns, shapes) }
             }
             #[target_feature(enable = $features)]
             pub(in super::super) fn ethernet_ip6(
