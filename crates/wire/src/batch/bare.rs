@@ -1,14 +1,14 @@
 //! IP headers that no link header announces: what a label, or a tunnel, leaves when it is taken off.
 
-#[cfg(target_arch = "x86_64")]
-use super::avx512;
 use super::{Columns6, EthernetColumns, FEW, Frames, Simd, avx512_available, check, ip6, scalar};
+#[cfg(target_arch = "x86_64")]
+use super::{avx512, pass};
 use crate::addr::MacAddress;
 use crate::{ipv4, ipv6};
 
 const ETHERNET: usize = 14;
 /// An Ethernet header of which the other kernels find nothing to say.
-const OURS: MacAddress = MacAddress([2, 0, 0, 0, 0, 0]);
+pub(super) const OURS: MacAddress = MacAddress([2, 0, 0, 0, 0, 0]);
 
 /// What stands before the headers that are looked at: nothing, or an Ethernet header with one or two words of four
 /// bytes behind it. Frames begin with it, and lengths count it.
@@ -44,7 +44,7 @@ pub fn ip4_headers(frames: &Frames<'_>, before: Before, columns: EthernetColumns
     ip4_headers_with(Simd::detected(), frames, before, columns)
 }
 
-/// [`ip4_headers`] by a chosen instruction set (which the processor must have). There is none for AVX2 alone.
+/// [`ip4_headers`] by a chosen instruction set (which the processor must have).
 pub fn ip4_headers_with(simd: Simd, frames: &Frames<'_>, before: Before, columns: EthernetColumns<'_>) -> u32 {
     let mut columns = columns.first(frames.len());
     match simd {
@@ -53,6 +53,18 @@ pub fn ip4_headers_with(simd: Simd, frames: &Frames<'_>, before: Before, columns
             assert!(avx512_available());
             // SAFETY: the processor has the instructions, as just asserted.
             unsafe { avx512::ip4_headers(frames, before, columns) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx2 if frames.len() >= FEW => {
+            assert!(simd.is_available());
+            // SAFETY: as above.
+            unsafe { pass::avx2::ip4_headers(frames, before, columns) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        Simd::Sse42 if frames.len() >= FEW => {
+            assert!(simd.is_available());
+            // SAFETY: as above.
+            unsafe { pass::sse42::ip4_headers(frames, before, columns) }
         }
         _ => each4(frames, before, &mut columns, 0),
     }
@@ -66,7 +78,7 @@ pub fn ip6_headers(frames: &Frames<'_>, before: Before, columns: Columns6<'_>) -
     ip6_headers_with(Simd::detected(), frames, before, columns)
 }
 
-/// [`ip6_headers`] by a chosen instruction set (which the processor must have). There is none for AVX2 alone.
+/// [`ip6_headers`] by a chosen instruction set (which the processor must have).
 pub fn ip6_headers_with(simd: Simd, frames: &Frames<'_>, before: Before, columns: Columns6<'_>) -> u32 {
     let mut columns = columns.first(frames.len());
     match simd {
@@ -75,6 +87,18 @@ pub fn ip6_headers_with(simd: Simd, frames: &Frames<'_>, before: Before, columns
             assert!(avx512_available());
             // SAFETY: the processor has the instructions, as just asserted.
             unsafe { avx512::ip6_headers(frames, before, columns) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx2 if frames.len() >= FEW => {
+            assert!(simd.is_available());
+            // SAFETY: as above.
+            unsafe { pass::avx2::ip6_headers(frames, before, columns) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        Simd::Sse42 if frames.len() >= FEW => {
+            assert!(simd.is_available());
+            // SAFETY: as above.
+            unsafe { pass::sse42::ip6_headers(frames, before, columns) }
         }
         _ => each6(frames, before, &mut columns, 0),
     }

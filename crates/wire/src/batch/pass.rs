@@ -6,7 +6,7 @@
 //! Of each function: the processor has the set of `L`.
 
 use super::lanes::Lanes;
-use super::{Alike, Columns6, EthernetColumns, Frames, Shape, check, flows, ip6, mpls, scalar};
+use super::{Alike, Before, Columns6, EthernetColumns, Frames, Shape, bare, check, flows, ip6, mpls, scalar};
 use crate::addr::MacAddress;
 use std::arch::x86_64::*;
 
@@ -62,7 +62,7 @@ pub(super) unsafe fn ethernet_ip4<L: Lanes>(
         while at + L::COUNT <= frames.len() {
             prefetch::<L>(frames, at);
             let fields = fields::<L, TARGET4>(frames, at, |_| 0);
-            union = L::or(union, pass.judge(&fields, link, &mut columns, at));
+            union = L::or(union, pass.judge::<true>(&fields, link, &mut columns, at));
             ahead(&columns.target[at..at + L::COUNT]);
             at += L::COUNT;
         }
@@ -143,7 +143,7 @@ pub(super) unsafe fn ethernet_ip6<L: Lanes>(
         while at + L::COUNT <= frames.len() {
             prefetch::<L>(frames, at);
             let fields = fields::<L, TARGET6>(frames, at, |_| 0);
-            union = L::or(union, pass.judge6(&fields, link, &mut columns, at));
+            union = L::or(union, pass.judge6::<true>(&fields, link, &mut columns, at));
             at += L::COUNT;
         }
         (L::any(union), at)
@@ -173,6 +173,46 @@ pub(super) unsafe fn ethernet_mpls<L: Lanes>(
     union | mpls::each::<false>(frames, station, &mut columns, at)
 }
 
+/// See [`super::ip4_headers`].
+#[inline(always)]
+pub(super) unsafe fn ip4_headers<L: Lanes>(
+    frames: &Frames<'_>,
+    before: Before,
+    mut columns: EthernetColumns<'_>,
+) -> u32 {
+    // SAFETY: as in `ethernet_ip4`.
+    let (union, at) = unsafe {
+        let (pass, link) = (Pass::<L>::new(bare::OURS), L::number(before.bytes().into()));
+        let (mut union, mut at) = (L::number(0), 0);
+        while at + L::COUNT <= frames.len() {
+            prefetch::<L>(frames, at);
+            let fields = bare_fields::<L, TARGET4>(frames, at, before);
+            union = L::or(union, pass.judge::<false>(&fields, link, &mut columns, at));
+            at += L::COUNT;
+        }
+        (L::any(union), at)
+    };
+    union | bare::each4(frames, before, &mut columns, at)
+}
+
+/// See [`super::ip6_headers`].
+#[inline(always)]
+pub(super) unsafe fn ip6_headers<L: Lanes>(frames: &Frames<'_>, before: Before, mut columns: Columns6<'_>) -> u32 {
+    // SAFETY: as in `ethernet_ip4`.
+    let (union, at) = unsafe {
+        let (pass, link) = (Pass::<L>::new(bare::OURS), L::number(before.bytes().into()));
+        let (mut union, mut at) = (L::number(0), 0);
+        while at + L::COUNT <= frames.len() {
+            prefetch::<L>(frames, at);
+            let fields = bare_fields::<L, TARGET6>(frames, at, before);
+            union = L::or(union, pass.judge6::<false>(&fields, link, &mut columns, at));
+            at += L::COUNT;
+        }
+        (L::any(union), at)
+    };
+    union | bare::each6(frames, before, &mut columns, at)
+}
+
 /// See [`super::flow_hashes`].
 #[inline(always)]
 pub(super) unsafe fn flow_hashes<L: Lanes>(frames: &Frames<'_>, flags: &[u32], seed: u32, hashes: &mut [u32]) {
@@ -184,7 +224,7 @@ pub(super) unsafe fn flow_hashes<L: Lanes>(frames: &Frames<'_>, flags: &[u32], s
         let are_others = unsafe {
             let checks = L::load(some.as_ptr());
             // The word with the protocol, then source, destination and the bytes behind a header of 20 bytes.
-            let [word, source, destination, ports] = head_columns::<L, 8>(frames, at);
+            let [word, source, destination, ports] = head_columns::<L>(frames, at, 8);
             let protocol = L::and(L::down::<8>(word), L::number(0xff));
             let mut has_ports = L::number(0);
             for known in flows::WITH_PORTS {
@@ -301,7 +341,7 @@ unsafe fn alike_of<L: Lanes, const TARGET: usize, const TAGS: usize>(
             let mut own = L::number(0);
             if TAGS > 0 {
                 // Where two tags stand: behind the addresses.
-                let [outer, inner, ..] = head_columns::<L, 12>(frames, at);
+                let [outer, inner, ..] = head_columns::<L>(frames, at, 12);
                 let differ = |found, pattern| L::and(L::xor(found, pattern), L::number(0xffff));
                 strange = L::or(strange, L::above(link, length));
                 strange = L::or(strange, differ(outer, types[0]));
@@ -402,20 +442,36 @@ unsafe fn row<const TARGET: usize>(head: *const u8, tags: usize) -> [__m128i; 2]
     }
 }
 
+/// As [`fields`], of headers that begin behind `before`, with nothing of Ethernet.
+///
+/// # Safety
+/// There are so many packets.
+#[inline(always)]
+unsafe fn bare_fields<L: Lanes, const TARGET: usize>(frames: &Frames<'_>, at: usize, before: Before) -> Fields<L> {
+    const ETHERNET: usize = 14;
+    // SAFETY: given by the caller.
+    unsafe {
+        let begin = usize::from(before.bytes());
+        let words = head_columns::<L>(frames, at, begin);
+        let [.., target] = head_columns::<L>(frames, at, begin + TARGET - ETHERNET - 12);
+        Fields { station_low: L::number(0), station_high: L::number(0), words, target }
+    }
+}
+
 /// Four dwords of each head, from a byte on, as columns.
 ///
 /// # Safety
 /// There are so many packets from `at` on.
 #[inline(always)]
-unsafe fn head_columns<L: Lanes, const FROM: usize>(frames: &Frames<'_>, at: usize) -> [L::V; 4] {
-    const { assert!(FROM + 16 <= super::READABLE) };
+unsafe fn head_columns<L: Lanes>(frames: &Frames<'_>, at: usize, from: usize) -> [L::V; 4] {
+    debug_assert!(from + 16 <= super::READABLE);
     // SAFETY: given by the caller; 64 bytes can be read at each head.
     unsafe {
         let low = frames.heads::<PART>(at);
         let high = if L::COUNT > PART { frames.heads::<PART>(at + PART) } else { low };
         let mut rows = [L::number(0); PART];
         for (i, row) in rows.iter_mut().enumerate() {
-            *row = L::of(_mm_loadu_si128(low[i].add(FROM).cast()), _mm_loadu_si128(high[i].add(FROM).cast()));
+            *row = L::of(_mm_loadu_si128(low[i].add(from).cast()), _mm_loadu_si128(high[i].add(from).cast()));
         }
         L::columns(rows)
     }
@@ -448,12 +504,24 @@ impl<L: Lanes> Pass<L> {
         }
     }
 
-    /// Station and ethertype, and whether `headers` bytes are there, which is checked of frames of this type.
+    /// Station and ethertype, and whether `headers` bytes are there, which is checked of frames of this type; without
+    /// `LINK` only that.
     #[inline(always)]
-    unsafe fn link(&self, fields: &Fields<L>, (ethertype, other): (u16, u32), headers: L::V, length: L::V) -> Link<L> {
+    unsafe fn link<const LINK: bool>(
+        &self,
+        fields: &Fields<L>,
+        (ethertype, other): (u16, u32),
+        headers: L::V,
+        length: L::V,
+    ) -> Link<L> {
         let Fields { station_low, station_high, .. } = *fields;
         // SAFETY: the caller's.
         unsafe {
+            if !LINK {
+                let is_short = L::above(headers, length);
+                let bits = L::and(is_short, L::number(check::SHORT));
+                return Link { bits, examined: L::without(L::number(u32::MAX), is_short) };
+            }
             let single = L::equal(L::and(station_low, L::number(1)), L::number(0));
             let ours = L::and(
                 L::equal(station_low, self.station_low),
@@ -484,8 +552,8 @@ impl<L: Lanes> Pass<L> {
         // SAFETY: the caller's.
         unsafe {
             match headers {
-                Headers::Ip4(columns) => self.judge(fields, link, columns, at),
-                Headers::Ip6(columns) => self.judge6(fields, link, columns, at),
+                Headers::Ip4(columns) => self.judge::<true>(fields, link, columns, at),
+                Headers::Ip6(columns) => self.judge6::<true>(fields, link, columns, at),
                 Headers::Mpls(columns) => self.judge_label(fields, link, columns, at),
             }
         }
@@ -494,14 +562,21 @@ impl<L: Lanes> Pass<L> {
     /// All checks of IPv4 packets, into the columns from `at` on; `link` is the length of their link headers. Gives the
     /// bits of their faults.
     #[inline(always)]
-    unsafe fn judge(&self, fields: &Fields<L>, link: L::V, columns: &mut EthernetColumns<'_>, at: usize) -> L::V {
+    unsafe fn judge<const LINK: bool>(
+        &self,
+        fields: &Fields<L>,
+        link: L::V,
+        columns: &mut EthernetColumns<'_>,
+        at: usize,
+    ) -> L::V {
         let Fields { words: [first, second, third, source], target, .. } = *fields;
         // SAFETY: the caller's; as many entries are stored as are cut out.
         unsafe {
             let (length, flags) = Self::given(columns.length, columns.flags, at);
             let nothing = L::number(0);
             let headers = L::add(link, L::number(20));
-            let Link { bits: ethernet, examined } = self.link(fields, (0x0800, check::NOT_IP4), headers, length);
+            let Link { bits: ethernet, examined } =
+                self.link::<LINK>(fields, (0x0800, check::NOT_IP4), headers, length);
 
             // First word: version and header length, TOS, total length.
             let is_version_4 = L::equal(L::and(first, L::number(0xf0)), L::number(0x40));
@@ -564,14 +639,21 @@ impl<L: Lanes> Pass<L> {
 
     /// All checks of IPv6 packets, as [`Pass::judge`].
     #[inline(always)]
-    unsafe fn judge6(&self, fields: &Fields<L>, link: L::V, columns: &mut Columns6<'_>, at: usize) -> L::V {
+    unsafe fn judge6<const LINK: bool>(
+        &self,
+        fields: &Fields<L>,
+        link: L::V,
+        columns: &mut Columns6<'_>,
+        at: usize,
+    ) -> L::V {
         let Fields { words: [first, second, source, _], target, .. } = *fields;
         // SAFETY: the caller's; as many entries are stored as are cut out.
         unsafe {
             let (length, flags) = Self::given(columns.length, columns.flags, at);
             let nothing = L::number(0);
             let headers = L::add(link, L::number(40));
-            let Link { bits: ethernet, examined } = self.link(fields, (0x86dd, check::NOT_IP6), headers, length);
+            let Link { bits: ethernet, examined } =
+                self.link::<LINK>(fields, (0x86dd, check::NOT_IP6), headers, length);
 
             let is_version_6 = L::equal(L::and(first, L::number(0xf0)), L::number(0x60));
             // Payload length, next header, hop limit: their bytes as they lie in memory.
@@ -612,7 +694,7 @@ impl<L: Lanes> Pass<L> {
         unsafe {
             let (length, flags) = Self::given(columns.length, columns.flags, at);
             let headers = L::add(link, L::number(4));
-            let Link { bits, examined } = self.link(fields, (0x8847, check::NOT_MPLS), headers, length);
+            let Link { bits, examined } = self.link::<true>(fields, (0x8847, check::NOT_MPLS), headers, length);
             // The last byte of the entry is the uppermost.
             let is_expired = L::and(L::above(L::number(2), L::down::<24>(entry)), examined);
             let bits = L::or(bits, L::and(is_expired, L::number(check::TTL)));
@@ -696,6 +778,20 @@ macro_rules! set {
             ) -> u32 {
                 // SAFETY: as above.
                 unsafe { super::ethernet_mpls::<$lanes>(frames, station, columns) }
+            }
+            #[target_feature(enable = $features)]
+            pub(in super::super) fn ip4_headers(
+                frames: &Frames<'_>,
+                before: Before,
+                columns: EthernetColumns<'_>,
+            ) -> u32 {
+                // SAFETY: as above.
+                unsafe { super::ip4_headers::<$lanes>(frames, before, columns) }
+            }
+            #[target_feature(enable = $features)]
+            pub(in super::super) fn ip6_headers(frames: &Frames<'_>, before: Before, columns: Columns6<'_>) -> u32 {
+                // SAFETY: as above.
+                unsafe { super::ip6_headers::<$lanes>(frames, before, columns) }
             }
             #[target_feature(enable = $features)]
             pub(in super::super) fn flow_hashes(frames: &Frames<'_>, flags: &[u32], seed: u32, hashes: &mut [u32]) {
