@@ -9,7 +9,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 
-use super::lines::{DEPTH_SHIFT, HALF, KIND_SHIFT, LINE, Lines, MISS, MOST_LINES, NODE, ROOT_SLOTS, Root, key_at};
+use super::lines::{DEPTH_SHIFT, HALF, KIND_SHIFT, LINE, Lines, MISS, MOST_LINES, NODE, ROOT_SLOTS, Root};
 use super::ranges::{self, Ranges};
 use crate::alike::is_one_value;
 use crate::kernel::Kernel;

@@ -1,6 +1,6 @@
 //! The table against a linear scan, and against readers on other threads.
 
-use super::lines::PARTS;
+use super::lines::{Kind, Node, PARTS};
 use super::parts::CROWD;
 use super::*;
 use crate::kernel::Kernel;
@@ -239,6 +239,25 @@ fn run(bench: &mut Bench, steps: Vec<Step>) {
     sorted.sort();
     assert_eq!(bench.fib.iter().collect::<Vec<_>>(), sorted);
     assert_eq!(bench.fib.len(), sorted.len());
+}
+
+#[test]
+fn all_values_of_a_nibble_may_have_routes_of_their_own() {
+    let mut bench = Bench::new(Options::MOST_LINES);
+    // In each half of the address, and up to its last bit.
+    let outers = [(0x2001_0db8 << 96, 32), (0x2a00 << 112, 64), (0xfe80 << 112, 124)].map(|(a, l)| Key::new(a, l));
+    let routes = outers.iter().flat_map(|outer| {
+        let length = outer.length() + 4;
+        (0..16u128).map(move |nibble| Key::new(outer.address() | nibble << (128 - length), length))
+    });
+    let steps = routes.enumerate().map(|(at, key)| (key, Some(1 + at as u32 % 5))).collect();
+    run(&mut bench, vec![Step::Batch(steps)]);
+    let lower = bench.fib.writer.start().entry(outers[1].address());
+    assert_eq!(Node::of(lower).map(|node| node.kind), Some(Kind::Sixteen));
+    // So they have when there are too many for ranges.
+    let more = (0..100u128).map(|at| Step::Insert(Key::new(0x2a01 << 112 | at << 80, 48), 1 + at as u32 % 5));
+    run(&mut bench, more.collect());
+    assert!(bench.fib.writer.start().ranges.is_none());
 }
 
 fn piece() -> impl Strategy<Value = usize> {
