@@ -14,8 +14,8 @@ const STUCK: Duration = Duration::from_secs(2);
 /// When work in pieces takes this long, that is logged, too.
 const LONG: Duration = Duration::from_secs(10);
 
-/// Begins to watch the process's first thread, which is the control thread. The watching thread ends with the process, or
-/// when the status is dropped.
+/// Begins to watch the process's first thread, which is the control thread. The watching thread ends with the process,
+/// or when the status is dropped.
 ///
 /// # Errors
 /// When the system refuses a thread.

@@ -5,8 +5,8 @@
 //! again.
 //!
 //! Each kernel exists as portable code and for AVX-512 (with VBMI, as every AVX-512 machine since Ice Lake and Zen 4
-//! has), and one text serves SSE4.2 and AVX2; tests hold them equal. The choice is made once: the best that the processor has, or less by
-//! `QUIVER_SIMD=scalar|sse4.2|avx2`.
+//! has), and one text serves SSE4.2 and AVX2; tests hold them equal. The choice is made once: the best that the
+//! processor has, or less by `QUIVER_SIMD=scalar|sse4.2|avx2`.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]

@@ -1,6 +1,6 @@
 //! Registers that the passes over headers are written for: dwords of four packets in each 128-bit part. A register of
-//! SSE4.2 is one part, one of AVX2 two, of which the lower has packets 0..4 and the upper 4..8. Nothing has to move from
-//! one part to the other, which AVX2 does slowly and which other sets cannot do at all.
+//! SSE4.2 is one part, one of AVX2 two, of which the lower has packets 0..4 and the upper 4..8. Nothing has to move
+//! from one part to the other, which AVX2 does slowly and which other sets cannot do at all.
 
 use std::arch::x86_64::*;
 

@@ -1,6 +1,6 @@
-//! The passes over headers for any [`Lanes`]: SSE4.2 takes 4 packets at a time, AVX2 8. The bytes that matter of a packet
-//! are put together in two rows of four dwords, and the rows of four packets transposed, so that each register holds one
-//! header field of all of them; then every check is a compare and a mask for all at once.
+//! The passes over headers for any [`Lanes`]: SSE4.2 takes 4 packets at a time, AVX2 8. The bytes that matter of a
+//! packet are put together in two rows of four dwords, and the rows of four packets transposed, so that each register
+//! holds one header field of all of them; then every check is a compare and a mask for all at once.
 //!
 //! # Safety
 //! Of each function: the processor has the set of `L`.
@@ -32,8 +32,8 @@ const fn pick(tags: u8) -> [u8; 16] {
     pick
 }
 
-/// Shuffles of dwords: all bytes the other way round; the upper two; the upper two, and nothing else, as the upper or the
-/// lower ones.
+/// Shuffles of dwords: all bytes the other way round; the upper two; the upper two, and nothing else, as the upper or
+/// the lower ones.
 static SWAPPED: [u8; 16] = [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12];
 static UPPER_SWAPPED: [u8; 16] = [0, 1, 3, 2, 4, 5, 7, 6, 8, 9, 11, 10, 12, 13, 15, 14];
 const X: u8 = 0x80;
