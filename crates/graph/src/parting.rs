@@ -55,32 +55,40 @@ impl Mask {
     }
 }
 
-/// A bit for each entry that equals `value`.
-pub(crate) fn equal_mask(column: &[u16; VECTOR_SIZE], value: u16) -> [u64; VECTOR_SIZE / 64] {
-    equal_mask_with(Simd::detected(), column, value)
+/// A bit for each entry that equals `value`, of the first `count` or some more.
+pub(crate) fn equal_mask(column: &[u16; VECTOR_SIZE], count: usize, value: u16) -> [u64; VECTOR_SIZE / 64] {
+    equal_mask_with(Simd::detected(), column, count, value)
 }
 
-fn equal_mask_with(simd: Simd, column: &[u16; VECTOR_SIZE], value: u16) -> [u64; VECTOR_SIZE / 64] {
+fn equal_mask_with(simd: Simd, column: &[u16; VECTOR_SIZE], count: usize, value: u16) -> [u64; VECTOR_SIZE / 64] {
     match simd {
         // SAFETY: each set is used only where it was found.
         #[cfg(target_arch = "x86_64")]
-        Simd::Avx512 => unsafe { equal_mask_avx512(column, value) },
+        Simd::Avx512 => unsafe { equal_mask_avx512(column, count, value) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Simd::Avx2 => unsafe { equal_mask_avx2(column, value) },
+        Simd::Avx2 => unsafe { equal_mask_avx2(column, count, value) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Simd::Sse42 => unsafe { equal_mask_sse42(column, value) },
-        _ => std::array::from_fn(|word| {
+        Simd::Sse42 => unsafe { equal_mask_sse42(column, count, value) },
+        _ => words_up_to(count, |word| {
             let block = &column[word * 64..word * 64 + 64];
             block.iter().enumerate().fold(0, |bits, (i, &entry)| bits | ((entry == value) as u64) << i)
         }),
     }
 }
 
+/// The words of a mask in which there are packets, of so many; the others are zero.
+#[inline(always)]
+fn words_up_to(count: usize, word: impl Fn(usize) -> u64) -> [u64; VECTOR_SIZE / 64] {
+    let mut words = [0; VECTOR_SIZE / 64];
+    words.iter_mut().enumerate().take(count.div_ceil(64)).for_each(|(at, bits)| *bits = word(at));
+    words
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn equal_mask_avx2(column: &[u16; VECTOR_SIZE], value: u16) -> [u64; VECTOR_SIZE / 64] {
+fn equal_mask_avx2(column: &[u16; VECTOR_SIZE], count: usize, value: u16) -> [u64; VECTOR_SIZE / 64] {
     use std::arch::x86_64::*;
     let wanted = _mm256_set1_epi16(value as i16);
     // 32 entries: a byte each, of which the packing takes turns between the halves of both registers.
@@ -91,12 +99,12 @@ fn equal_mask_avx2(column: &[u16; VECTOR_SIZE], value: u16) -> [u64; VECTOR_SIZE
         let bytes = _mm256_packs_epi16(equal(at), equal(at + 16));
         _mm256_movemask_epi8(_mm256_permute4x64_epi64::<0b11_01_10_00>(bytes)) as u32
     };
-    std::array::from_fn(|word| u64::from(bits(word * 64)) | u64::from(bits(word * 64 + 32)) << 32)
+    words_up_to(count, |word| u64::from(bits(word * 64)) | u64::from(bits(word * 64 + 32)) << 32)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sse4.2")]
-fn equal_mask_sse42(column: &[u16; VECTOR_SIZE], value: u16) -> [u64; VECTOR_SIZE / 64] {
+fn equal_mask_sse42(column: &[u16; VECTOR_SIZE], count: usize, value: u16) -> [u64; VECTOR_SIZE / 64] {
     use std::arch::x86_64::*;
     let wanted = _mm_set1_epi16(value as i16);
     let bits = |at: usize| {
@@ -104,15 +112,15 @@ fn equal_mask_sse42(column: &[u16; VECTOR_SIZE], value: u16) -> [u64; VECTOR_SIZ
         let equal = |at: usize| unsafe { _mm_cmpeq_epi16(_mm_loadu_si128(column.as_ptr().add(at).cast()), wanted) };
         _mm_movemask_epi8(_mm_packs_epi16(equal(at), equal(at + 8))) as u16
     };
-    std::array::from_fn(|word| (0..4).fold(0, |all, part| all | u64::from(bits(word * 64 + part * 16)) << (part * 16)))
+    words_up_to(count, |word| (0..4).fold(0, |all, part| all | u64::from(bits(word * 64 + part * 16)) << (part * 16)))
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn equal_mask_avx512(column: &[u16; VECTOR_SIZE], value: u16) -> [u64; VECTOR_SIZE / 64] {
+fn equal_mask_avx512(column: &[u16; VECTOR_SIZE], count: usize, value: u16) -> [u64; VECTOR_SIZE / 64] {
     use std::arch::x86_64::*;
     let wanted = _mm512_set1_epi16(value as i16);
-    std::array::from_fn(|word| {
+    words_up_to(count, |word| {
         // SAFETY: 64 entries from `word * 64` are in the column.
         let half = |at: usize| unsafe { _mm512_loadu_si512(column.as_ptr().add(word * 64 + at).cast()) };
         let low = _mm512_cmpeq_epi16_mask(half(0), wanted) as u64;
@@ -560,12 +568,21 @@ mod tests {
         }
 
         #[test]
-        fn instruction_sets_find_the_same_entries(bits in any::<[u64; 4]>(), value: u16, other: u16) {
+        fn instruction_sets_find_the_same_entries(
+            bits in any::<[u64; 4]>(),
+            count in 0..=VECTOR_SIZE,
+            value: u16,
+            other: u16,
+        ) {
             let is_member = |at: usize| bits[at / 64] >> (at % 64) & 1 != 0;
             let column = std::array::from_fn(|at| if is_member(at) { value } else { other });
             let expected = if value == other { [u64::MAX; 4] } else { bits };
+            let first = Mask::first(count).0;
             for simd in Simd::ALL.into_iter().filter(|simd| simd.is_available()) {
-                prop_assert_eq!(equal_mask_with(simd, &column, value), expected, "{:?}", simd);
+                let found = equal_mask_with(simd, &column, count, value);
+                for word in 0..first.len() {
+                    prop_assert_eq!(found[word] & first[word], expected[word] & first[word], "{:?}", simd);
+                }
             }
         }
 

@@ -466,7 +466,7 @@ impl Vector {
     /// Those packets of `among` that take `edge`.
     pub(crate) fn mask_of(&self, edge: EdgeIndex, among: &Mask) -> Mask {
         let edges = self.edge[..VECTOR_SIZE].as_array().expect("a column is longer");
-        let equal = equal_mask(edges, edge);
+        let equal = equal_mask(edges, self.len(), edge);
         Mask(std::array::from_fn(|word| equal[word] & among.0[word]))
     }
 
