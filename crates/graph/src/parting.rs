@@ -57,12 +57,20 @@ impl Mask {
 
 /// A bit for each entry that equals `value`, of the first `count` or some more.
 pub(crate) fn equal_mask(column: &[u16; VECTOR_SIZE], count: usize, value: u16) -> [u64; VECTOR_SIZE / 64] {
-    equal_mask_with(Simd::detected(), column, count, value)
+    // SAFETY: detected.
+    unsafe { equal_mask_with(Simd::detected(), column, count, value) }
 }
 
-fn equal_mask_with(simd: Simd, column: &[u16; VECTOR_SIZE], count: usize, value: u16) -> [u64; VECTOR_SIZE / 64] {
+/// # Safety
+/// The processor has the instructions.
+unsafe fn equal_mask_with(
+    simd: Simd,
+    column: &[u16; VECTOR_SIZE],
+    count: usize,
+    value: u16,
+) -> [u64; VECTOR_SIZE / 64] {
     match simd {
-        // SAFETY: each set is used only where it was found.
+        // SAFETY: by contract.
         #[cfg(target_arch = "x86_64")]
         Simd::Avx512 => unsafe { equal_mask_avx512(column, count, value) },
         #[cfg(target_arch = "x86_64")]
@@ -579,7 +587,8 @@ mod tests {
             let expected = if value == other { [u64::MAX; 4] } else { bits };
             let first = Mask::first(count).0;
             for simd in Simd::ALL.into_iter().filter(|simd| simd.is_available()) {
-                let found = equal_mask_with(simd, &column, count, value);
+                // SAFETY: only sets that there are.
+                let found = unsafe { equal_mask_with(simd, &column, count, value) };
                 for word in 0..first.len() {
                     prop_assert_eq!(found[word] & first[word], expected[word] & first[word], "{:?}", simd);
                 }

@@ -386,6 +386,7 @@ fn avx512_available() -> bool {
             && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("avx512vbmi")
             && is_x86_feature_detected!("avx512vbmi2")
+            && is_x86_feature_detected!("popcnt")
     }
     #[cfg(not(target_arch = "x86_64"))]
     false
@@ -483,8 +484,8 @@ pub struct Alike {
     pub one_vlan: bool,
 }
 
-/// [`ethernet_ip4`] over frames as long as they have the (sound) shape of the `first`. The control information of tags
-/// is written to `tags`.
+/// [`ethernet_ip4`] over frames as long as they have the (sound) shape of the `first`. The control information of
+/// tags, where there are any, is written to `tags`.
 ///
 /// # Panics
 /// When a column is shorter than the frames are many.

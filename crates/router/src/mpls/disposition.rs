@@ -154,6 +154,12 @@ fn before_all(vector: &mut Vector) -> Option<Before> {
     Before::of(end.wrapping_sub(begin)).filter(|before| *before != Before::Nothing)
 }
 
+/// Bytes from the network header on, of a packet with so many from its link header on.
+fn own_length(length: u16, l2: u16, l3: u16) -> u16 {
+    let end = u32::from(length) + u32::from(l2);
+    end.saturating_sub(l3.into()).min(u16::MAX.into()) as u16
+}
+
 impl Disposition {
     /// Checks the headers behind the labels: sets check bits and lengths without padding, and reads the destinations of
     /// IPv4. Returns the union of all faults.
@@ -169,7 +175,7 @@ impl Disposition {
         let columns = vector.columns();
         let ends = columns.length.iter().zip(columns.l2.iter()).zip(columns.l3.iter());
         for (own, ((length, l2), l3)) in lengths.iter_mut().zip(ends) {
-            *own = length.wrapping_add(*l2).saturating_sub(*l3);
+            *own = own_length(*length, *l2, *l3);
         }
         let lengths = &mut lengths[..vector.len()];
         let (frames, sides) = vector.l3_frames(cx.buffers);
@@ -341,5 +347,18 @@ impl Edge {
         }
         row.target = Leaf::new(kind::LOOKUP, leaf.index() & 0xffff).0;
         Edge::InTable
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_packets_have_a_length_behind_their_labels() {
+        assert_eq!(own_length(100, 128, 146), 82);
+        // Its end is beyond what 16 bits count.
+        assert_eq!(own_length(65_300, 256, 274), 65_282);
+        assert_eq!(own_length(4, 128, 146), 0);
     }
 }

@@ -114,7 +114,7 @@ fn resolve(kernel: Kernel, start: &Start, lines: &Lines, addresses: &[u128], lea
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Kernel::Avx2 => unsafe { avx2::resolve(start, lines, addresses, leaves) },
-        _ => walk(start, lines, addresses, leaves, |entry, address| lines.step(entry, address)),
+        _ => walk(start, lines, addresses, leaves),
     }
 }
 
@@ -138,9 +138,9 @@ fn read_slot(slots: &[AtomicU32; ROOT_SLOTS], slot: u32) -> u32 {
     slots[slot as usize & (ROOT_SLOTS - 1)].load(Ordering::Acquire)
 }
 
-/// The walk of all kernels, each with its own step.
+/// The walk in portable code.
 #[inline(always)]
-fn walk(start: &Start, lines: &Lines, addresses: &[u128], leaves: &mut [u32], step: impl Fn(u32, u128) -> u32) {
+fn walk(start: &Start, lines: &Lines, addresses: &[u128], leaves: &mut [u32]) {
     let mut under_way = [0u8; BLOCK];
     let mut count = 0;
     if let Some(ranges) = &start.ranges {
@@ -170,7 +170,7 @@ fn walk(start: &Start, lines: &Lines, addresses: &[u128], leaves: &mut [u32], st
         let mut left = 0;
         for at in 0..count {
             let lane = usize::from(under_way[at & (BLOCK - 1)]);
-            let entry = step(leaves[lane], addresses[lane]);
+            let entry = lines.step(leaves[lane], addresses[lane]);
             leaves[lane] = entry;
             lines.ask(entry, addresses[lane]);
             under_way[left & (BLOCK - 1)] = lane as u8;

@@ -121,7 +121,7 @@ pub(super) fn is_plain(head: &[u8; 64], length: u16) -> bool {
     let before = Before::OneWord;
     let head = framed::<{ ipv4::HEADER_LEN }>(head, before, [8, 0]);
     let own = length.saturating_sub(before.bytes());
-    let (bits, total, _) = scalar::judge::<0>(&head, own.saturating_add(ETHERNET as u16), scalar::Station::new(OURS));
+    let (bits, total, _) = scalar::judge::<0>(&head, u32::from(own) + ETHERNET as u32, scalar::Station::new(OURS));
     bits == 0 && total == own
 }
 
@@ -131,7 +131,7 @@ pub(super) fn each4(frames: &Frames<'_>, before: Before, columns: &mut EthernetC
     (from..frames.len()).fold(0, |union, i| {
         frames.prefetch(i + scalar::AHEAD);
         let head = framed::<{ ipv4::HEADER_LEN }>(frames.bytes(i), before, [8, 0]);
-        let length = columns.length[i].saturating_sub(before.bytes()).saturating_add(ETHERNET as u16);
+        let length = u32::from(columns.length[i].saturating_sub(before.bytes())) + ETHERNET as u32;
         let (bits, total, target) = scalar::judge::<0>(&head, length, station);
         columns.target[i] = target;
         if bits & scalar::NOT_TRIMMED | columns.flags[i] & check::CHAINED == 0 {
@@ -149,7 +149,7 @@ pub(super) fn each6(frames: &Frames<'_>, before: Before, columns: &mut Columns6<
     (from..frames.len()).fold(0, |union, i| {
         frames.prefetch(i + scalar::AHEAD);
         let head = framed::<{ ipv6::HEADER_LEN }>(frames.bytes(i), before, [0x86, 0xdd]);
-        let length = columns.length[i].saturating_sub(before.bytes()).saturating_add(ETHERNET as u16);
+        let length = u32::from(columns.length[i].saturating_sub(before.bytes())) + ETHERNET as u32;
         let (bits, payload) = ip6::judge::<0>(&head, length, station);
         if bits & ip6::NOT_TRIMMED | columns.flags[i] & check::CHAINED == 0 {
             columns.length[i] = before.bytes() + payload + ipv6::HEADER_LEN as u16;
@@ -188,6 +188,37 @@ mod tests {
         }
         bytes.truncate(16 + (noise >> 40) as usize % 41);
         bytes
+    }
+
+    #[test]
+    fn the_longest_packets_are_sound() {
+        for simd in sets() {
+            for (is_ip6, own, length) in
+                [(false, 65_531u16, 65_531u16), (true, 65_490, 65_530), (false, 65_535, 65_535)]
+            {
+                let mut long = header(is_ip6, 0x40 << 40);
+                let at = if is_ip6 { 4 } else { 2 };
+                long[at..at + 2].copy_from_slice(&own.to_be_bytes());
+                long[10..12].copy_from_slice(if is_ip6 { &[0x20, 0x20] } else { &[0, 0] });
+                let sum = crate::checksum::checksum(&long[..20]);
+                if !is_ip6 {
+                    long[10..12].copy_from_slice(&sum.to_be_bytes());
+                }
+                // More than fill a register, so that there is a rest.
+                let mut bed = Bed::new(&vec![long; 17]);
+                bed.length.fill(length);
+                let (frames, columns) = bed.frames();
+                let faults = match is_ip6 {
+                    true => {
+                        let columns = Columns6 { flags: columns.flags, length: columns.length };
+                        ip6_headers_with(simd, &frames, Before::Nothing, columns)
+                    }
+                    false => ip4_headers_with(simd, &frames, Before::Nothing, columns),
+                };
+                assert_eq!(faults, 0, "{simd:?} {is_ip6} {length}");
+                assert!(bed.length.iter().all(|found| *found == length), "{simd:?} {is_ip6} {length}");
+            }
+        }
     }
 
     proptest! {

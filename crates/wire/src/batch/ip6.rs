@@ -192,7 +192,7 @@ pub(super) fn alike(
 /// One packet with so many bytes of VLAN tags; gives the bits of its faults.
 #[inline(always)]
 fn one(frames: &Frames<'_>, i: usize, station: scalar::Station, columns: &mut Columns6<'_>, tags: usize) -> u32 {
-    let (head, length) = (frames.bytes(i), columns.length[i]);
+    let (head, length) = (frames.bytes(i), u32::from(columns.length[i]));
     // With offsets known beforehand nothing has to be checked against the head's end.
     let (bits, payload) = match tags {
         0 => judge::<0>(head, length, station),
@@ -209,23 +209,23 @@ fn one(frames: &Frames<'_>, i: usize, station: scalar::Station, columns: &mut Co
 
 /// The faults of a frame with so many bytes of VLAN tags, and how long its payload says that it is.
 #[inline(always)]
-pub(super) fn judge<const TAGS: usize>(head: &[u8; 64], length: u16, station: scalar::Station) -> (u32, u16) {
+pub(super) fn judge<const TAGS: usize>(head: &[u8; 64], length: u32, station: scalar::Station) -> (u32, u16) {
     let bit = |is: bool, bit: u32| if is { bit } else { 0 };
     let group = head[0] & 1 != 0;
     let link = bit(group, check::GROUP) | bit(!group && !station.is(head), check::OTHER_STATION);
     // Tags stand before the EtherType: what follows is as if they were not there.
     let head: &[u8; 54] = head[TAGS..].first_chunk().expect("tags are at most 8 bytes");
-    let length = length.saturating_sub(TAGS as u16);
+    let length = length.saturating_sub(TAGS as u32);
     let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
     if word(12) != EtherType::IPV6.0 {
         return (link | check::NOT_IP6, 0);
     }
-    if length < LEN {
+    if length < u32::from(LEN) {
         return (link | check::SHORT, 0);
     }
     let payload = word(18);
     let bits = bit(head[14] >> 4 != 6, check::VERSION)
-        | bit(payload > length - LEN, check::TOTAL_LENGTH)
+        | bit(u32::from(payload) > length - u32::from(LEN), check::TOTAL_LENGTH)
         | bit(head[20] == 0, check::HEADER_LENGTH)
         | bit(head[21] <= 1, check::TTL)
         | bit(is_special(&head[22..26]), check::MARTIAN_SOURCE)

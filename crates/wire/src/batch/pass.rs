@@ -10,7 +10,7 @@ use super::{Alike, Before, Columns6, EthernetColumns, Frames, Shape, bare, check
 use crate::addr::MacAddress;
 use std::arch::x86_64::*;
 
-/// How many steps ahead packet heads are fetched.
+/// How many of the largest registers ahead packet heads are fetched.
 const AHEAD: usize = 4;
 /// Packets in a part of a register, and in the largest register.
 const PART: usize = 4;
@@ -32,12 +32,14 @@ const fn pick(tags: u8) -> [u8; 16] {
     pick
 }
 
-/// Shuffles of dwords: all bytes the other way round; the upper two; the upper two, and nothing else, as the upper or
-/// the lower ones.
-static SWAPPED: [u8; 16] = [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12];
-static UPPER_SWAPPED: [u8; 16] = [0, 1, 3, 2, 4, 5, 7, 6, 8, 9, 11, 10, 12, 13, 15, 14];
 const X: u8 = 0x80;
+/// Shuffle of dwords: all bytes the other way round.
+static SWAPPED: [u8; 16] = [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12];
+/// The upper two the other way round.
+static UPPER_SWAPPED: [u8; 16] = [0, 1, 3, 2, 4, 5, 7, 6, 8, 9, 11, 10, 12, 13, 15, 14];
+/// Nothing but these.
 static UPPER_TO_UPPER: [u8; 16] = [X, X, 3, 2, X, X, 7, 6, X, X, 11, 10, X, X, 15, 14];
+/// Nothing but these, as the lower ones.
 static UPPER_TO_LOWER: [u8; 16] = [3, 2, X, X, 7, 6, X, X, 11, 10, X, X, 15, 14, X, X];
 
 /// What is behind link headers, with the columns of what is found there.
@@ -342,12 +344,11 @@ unsafe fn alike_of<L: Lanes, const TARGET: usize, const TAGS: usize>(
             if TAGS > 0 {
                 // Where two tags stand: behind the addresses.
                 let [outer, inner, ..] = head_columns::<L>(frames, at, 12);
-                let differ = |found, pattern| L::and(L::xor(found, pattern), L::number(0xffff));
                 strange = L::or(strange, L::above(link, length));
-                strange = L::or(strange, differ(outer, types[0]));
+                strange = L::or(strange, L::and(L::xor(outer, types[0]), L::number(0xffff)));
                 own = L::shuffle(outer, L::parts(&UPPER_TO_UPPER));
                 if TAGS > 1 {
-                    strange = L::or(strange, differ(inner, types[1]));
+                    strange = L::or(strange, L::and(L::xor(inner, types[1]), L::number(0xffff)));
                     own = L::or(own, L::shuffle(inner, L::parts(&UPPER_TO_LOWER)));
                 }
             }

@@ -53,7 +53,7 @@ pub(super) fn ethernet_ip4(
 /// One packet with so many bytes of VLAN tags; gives the bits of its faults.
 #[inline(always)]
 fn one(frames: &Frames<'_>, i: usize, station: Station, columns: &mut EthernetColumns<'_>, tags: usize) -> u32 {
-    let (head, length) = (frames.bytes(i), columns.length[i]);
+    let (head, length) = (frames.bytes(i), u32::from(columns.length[i]));
     // With offsets known beforehand nothing has to be checked against the head's end.
     let (bits, total_length, target) = match tags {
         0 => judge::<0>(head, length, station),
@@ -116,7 +116,7 @@ pub(super) const NOT_TRIMMED: u32 =
 
 /// The faults of a frame with so many bytes of VLAN tags, its IPv4 packet's total length and destination.
 #[inline(always)]
-pub(super) fn judge<const TAGS: usize>(head: &[u8; 64], length: u16, station: Station) -> (u32, u16, u32) {
+pub(super) fn judge<const TAGS: usize>(head: &[u8; 64], length: u32, station: Station) -> (u32, u16, u32) {
     match plain::<TAGS>(head, length, station.word) {
         Some(found) => found,
         None => in_full::<TAGS>(head, length, station.address),
@@ -126,7 +126,7 @@ pub(super) fn judge<const TAGS: usize>(head: &[u8; 64], length: u16, station: St
 /// What [`in_full`] says of a frame in whose header nothing is wrong or remarkable but, perhaps, its addresses; in few
 /// steps, for most are so.
 #[inline(always)]
-fn plain<const TAGS: usize>(head: &[u8; 64], length: u16, station: u64) -> Option<(u32, u16, u32)> {
+fn plain<const TAGS: usize>(head: &[u8; 64], length: u32, station: u64) -> Option<(u32, u16, u32)> {
     let long = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().expect("8 bytes"));
     let dword = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("4 bytes"));
     let (first, second, target) = (long(14 + TAGS), long(22 + TAGS), dword(30 + TAGS));
@@ -142,8 +142,8 @@ fn plain<const TAGS: usize>(head: &[u8; 64], length: u16, station: u64) -> Optio
     let is_sound = sum.wrapping_mul(INVERSE_OF_0XFFFF) <= u64::MAX / 0xffff;
     let total_length = ((first >> 16) as u16).swap_bytes();
     // Below the header's 20, or beyond the frame: one comparison, unless the frame is too short for any.
-    let room = u32::from(length).saturating_sub(34 + TAGS as u32);
-    let is_there = (u32::from(total_length).wrapping_sub(20) <= room) & (length >= 34 + TAGS as u16);
+    let room = length.saturating_sub(34 + TAGS as u32);
+    let is_there = (u32::from(total_length).wrapping_sub(20) <= room) & (length >= 34 + TAGS as u32);
     if !((differs == 0) & is_sound & is_there & (second as u8 > 1)) {
         return None;
     }
@@ -164,7 +164,7 @@ fn no_host(octet: u8) -> u32 {
 
 /// Each check by itself.
 #[cold]
-fn in_full<const TAGS: usize>(head: &[u8; 64], length: u16, station: MacAddress) -> (u32, u16, u32) {
+fn in_full<const TAGS: usize>(head: &[u8; 64], length: u32, station: MacAddress) -> (u32, u16, u32) {
     let mut bits = 0;
     if head[0] & 1 != 0 {
         bits |= check::GROUP;
@@ -173,7 +173,7 @@ fn in_full<const TAGS: usize>(head: &[u8; 64], length: u16, station: MacAddress)
     }
     // Tags stand before the EtherType: what follows is as if they were not there.
     let head: &[u8; 34] = head[TAGS..].first_chunk().expect("tags are at most 8 bytes");
-    let length = length.saturating_sub(TAGS as u16);
+    let length = length.saturating_sub(TAGS as u32);
     let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
     let target = u32::from_be_bytes([head[30], head[31], head[32], head[33]]);
     if word(12) != 0x0800 {
@@ -199,7 +199,7 @@ fn in_full<const TAGS: usize>(head: &[u8; 64], length: u16, station: MacAddress)
         }
     }
     let total_length = word(16);
-    if total_length < 20 || total_length > length - 14 {
+    if total_length < 20 || u32::from(total_length) > length - 14 {
         bits |= check::TOTAL_LENGTH;
     }
     if head[22] <= 1 {

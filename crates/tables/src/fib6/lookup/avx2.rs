@@ -66,10 +66,10 @@ impl UnderWay {
         }
     }
 
-    /// Takes of some addresses, at most eight, those whose entries lead to lines, and asks for these.
+    /// Takes of `here` addresses, one to eight, those whose entries lead to lines, and asks for these.
     ///
     /// # Safety
-    /// The lanes are less than the number of addresses. Eight entries and eight lanes can be read.
+    /// All eight lanes are less than the number of addresses. Of a block, no address is under way twice.
     #[inline]
     #[target_feature(enable = "avx2,popcnt")]
     unsafe fn take(
@@ -129,7 +129,7 @@ impl UnderWay {
             }
         }
         self.count = count + leads.count_ones() as usize;
-        // The values of many ranges are in the line behind: two at once, and not one after the other.
+        // The values of sixteen ranges are in the line behind: two at once, and not one after the other.
         for at in count..self.count {
             // SAFETY: just stored.
             let words = unsafe { [read(&self.line, at), read(&self.first, at)] };
@@ -180,20 +180,15 @@ pub(super) fn resolve(start: &Start, lines: &Lines, addresses: &[u128], leaves: 
 fn follow(lines: &Lines, addresses: &[u128], leaves: &mut [u32]) {
     let kinds = Kinds::new();
     let mut now = UnderWay::new();
-    for (group, entries) in leaves.chunks(LANES).enumerate() {
-        let mut whole = [0; LANES];
-        whole[..entries.len()].copy_from_slice(entries);
+    for (group, some) in leaves.chunks(LANES).enumerate() {
+        let mut entries = [0; LANES];
+        entries[..some.len()].copy_from_slice(some);
         // Those behind the last are not taken; they read the first address.
-        let lanes = std::array::from_fn(|i| if i < entries.len() { (group * LANES + i) as u32 } else { 0 });
+        let lanes = std::array::from_fn(|i| if i < some.len() { (group * LANES + i) as u32 } else { 0 });
         // SAFETY: a load of 32 bytes from an array of as many; the lanes are those of addresses.
         unsafe {
-            let entries = _mm256_loadu_si256(whole.as_ptr().cast());
-            now.take(
-                (lines, &kinds),
-                (entries, lanes),
-                leaves.len().min(group * LANES + LANES) - group * LANES,
-                addresses,
-            );
+            let entries = _mm256_loadu_si256(entries.as_ptr().cast());
+            now.take((lines, &kinds), (entries, lanes), some.len(), addresses);
         }
     }
     let mut found = [0; PLACES];
