@@ -9,6 +9,26 @@
 //! processor has, or less by `QUIVER_SIMD=scalar|sse4.2|avx2`.
 #![allow(unsafe_code)]
 
+/// A kernel by an instruction set, which the processor must have: the one of that set, or the portable one.
+macro_rules! by_set {
+    ($simd:expr, $kernel:ident($($argument:expr),+), $portable:expr) => {{
+        let simd: $crate::batch::Simd = $simd;
+        assert!(simd.is_available());
+        match simd {
+            // SAFETY: the processor has the instructions, as just asserted.
+            #[cfg(target_arch = "x86_64")]
+            $crate::batch::Simd::Avx512 => unsafe { $crate::batch::avx512::$kernel($($argument),+) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            $crate::batch::Simd::Avx2 => unsafe { $crate::batch::pass::avx2::$kernel($($argument),+) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            $crate::batch::Simd::Sse42 => unsafe { $crate::batch::pass::sse42::$kernel($($argument),+) },
+            _ => $portable,
+        }
+    }};
+}
+
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod bare;
@@ -349,6 +369,12 @@ impl Simd {
         })
     }
 
+    /// The portable code for packets that would not fill a register, else this set.
+    #[inline(always)]
+    fn for_so_many(self, packets: usize) -> Simd {
+        if packets < FEW { Simd::Scalar } else { self }
+    }
+
     /// Whether this processor has it.
     pub fn is_available(self) -> bool {
         match self {
@@ -510,27 +536,11 @@ pub fn alike_ip4_with(
 ) -> Alike {
     let (columns, tags) = (columns.first(frames.len()), &mut tags[..frames.len()]);
     debug_assert!(first.0.is_sound());
-    match simd {
-        #[cfg(target_arch = "x86_64")]
-        Simd::Avx512 => {
-            assert!(avx512_available());
-            // SAFETY: the processor has the instructions, as just asserted.
-            unsafe { avx512::alike_ip4(frames, station, columns, first, tags) }
-        }
-        #[cfg(target_arch = "x86_64")]
-        Simd::Avx2 => {
-            assert!(simd.is_available());
-            // SAFETY: as above.
-            unsafe { pass::avx2::alike_ip4(frames, station, columns, first, tags) }
-        }
-        #[cfg(target_arch = "x86_64")]
-        Simd::Sse42 => {
-            assert!(simd.is_available());
-            // SAFETY: as above.
-            unsafe { pass::sse42::alike_ip4(frames, station, columns, first, tags) }
-        }
-        _ => scalar::alike_ip4(frames, station, columns, first, tags, 0),
-    }
+    by_set!(
+        simd,
+        alike_ip4(frames, station, columns, first, tags),
+        scalar::alike_ip4(frames, station, columns, first, tags, 0)
+    )
 }
 
 /// [`ethernet_ip4`] over frames with VLAN tags, whose `shapes` are known.
@@ -550,27 +560,11 @@ pub fn tagged_ip4_with(
     shapes: &[Shape],
 ) -> u32 {
     let (columns, shapes) = (columns.first(frames.len()), &shapes[..frames.len()]);
-    match simd {
-        #[cfg(target_arch = "x86_64")]
-        Simd::Avx512 => {
-            assert!(avx512_available());
-            // SAFETY: the processor has the instructions, as just asserted.
-            unsafe { avx512::tagged_ip4(frames, station, columns, shapes) }
-        }
-        #[cfg(target_arch = "x86_64")]
-        Simd::Avx2 => {
-            assert!(simd.is_available());
-            // SAFETY: as above.
-            unsafe { pass::avx2::tagged_ip4(frames, station, columns, shapes) }
-        }
-        #[cfg(target_arch = "x86_64")]
-        Simd::Sse42 => {
-            assert!(simd.is_available());
-            // SAFETY: as above.
-            unsafe { pass::sse42::tagged_ip4(frames, station, columns, shapes) }
-        }
-        _ => scalar::ethernet_ip4(frames, station, &mut { columns }, 0, |i| shapes[i].tags()),
-    }
+    by_set!(
+        simd,
+        tagged_ip4(frames, station, columns, shapes),
+        scalar::ethernet_ip4(frames, station, &mut { columns }, 0, |i| shapes[i].tags())
+    )
 }
 
 /// Columns that [`ethernet_ip4`] reads and writes, one entry for each packet.
@@ -629,32 +623,12 @@ pub fn ethernet_ip4_with(
     mut ahead: impl FnMut(&[u32]),
 ) -> u32 {
     let columns = columns.first(frames.len());
-    match simd {
-        #[cfg(target_arch = "x86_64")]
-        Simd::Avx512 if frames.len() >= FEW => {
-            assert!(avx512_available());
-            // SAFETY: the processor has the instructions, as just asserted.
-            unsafe { avx512::ethernet_ip4(frames, station, columns, ahead) }
-        }
-        #[cfg(target_arch = "x86_64")]
-        Simd::Avx2 if frames.len() >= FEW => {
-            assert!(simd.is_available());
-            // SAFETY: as above.
-            unsafe { pass::avx2::ethernet_ip4(frames, station, columns, ahead) }
-        }
-        #[cfg(target_arch = "x86_64")]
-        Simd::Sse42 if frames.len() >= FEW => {
-            assert!(simd.is_available());
-            // SAFETY: as above.
-            unsafe { pass::sse42::ethernet_ip4(frames, station, columns, ahead) }
-        }
-        _ => {
-            let mut columns = columns;
-            let faults = scalar::ethernet_ip4(frames, station, &mut columns, 0, |_| 0);
-            ahead(columns.target);
-            faults
-        }
-    }
+    by_set!(simd.for_so_many(frames.len()), ethernet_ip4(frames, station, columns, ahead), {
+        let mut columns = columns;
+        let faults = scalar::ethernet_ip4(frames, station, &mut columns, 0, |_| 0);
+        ahead(columns.target);
+        faults
+    })
 }
 
 #[cfg(test)]

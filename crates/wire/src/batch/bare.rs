@@ -1,8 +1,6 @@
 //! IP headers that no link header announces: what a label, or a tunnel, leaves when it is taken off.
 
-use super::{Columns6, EthernetColumns, FEW, Frames, Simd, avx512_available, check, ip6, scalar};
-#[cfg(target_arch = "x86_64")]
-use super::{avx512, pass};
+use super::{Columns6, EthernetColumns, Frames, Simd, check, ip6, scalar};
 use crate::addr::MacAddress;
 use crate::{ipv4, ipv6};
 
@@ -47,27 +45,11 @@ pub fn ip4_headers(frames: &Frames<'_>, before: Before, columns: EthernetColumns
 /// [`ip4_headers`] by a chosen instruction set (which the processor must have).
 pub fn ip4_headers_with(simd: Simd, frames: &Frames<'_>, before: Before, columns: EthernetColumns<'_>) -> u32 {
     let mut columns = columns.first(frames.len());
-    match simd {
-        #[cfg(target_arch = "x86_64")]
-        Simd::Avx512 if frames.len() >= FEW => {
-            assert!(avx512_available());
-            // SAFETY: the processor has the instructions, as just asserted.
-            unsafe { avx512::ip4_headers(frames, before, columns) }
-        }
-        #[cfg(target_arch = "x86_64")]
-        Simd::Avx2 if frames.len() >= FEW => {
-            assert!(simd.is_available());
-            // SAFETY: as above.
-            unsafe { pass::avx2::ip4_headers(frames, before, columns) }
-        }
-        #[cfg(target_arch = "x86_64")]
-        Simd::Sse42 if frames.len() >= FEW => {
-            assert!(simd.is_available());
-            // SAFETY: as above.
-            unsafe { pass::sse42::ip4_headers(frames, before, columns) }
-        }
-        _ => each4(frames, before, &mut columns, 0),
-    }
+    by_set!(
+        simd.for_so_many(frames.len()),
+        ip4_headers(frames, before, columns),
+        each4(frames, before, &mut columns, 0)
+    )
 }
 
 /// [`super::ethernet_ip6`] of IPv6 headers that no EtherType announces, as [`ip4_headers`].
@@ -81,27 +63,11 @@ pub fn ip6_headers(frames: &Frames<'_>, before: Before, columns: Columns6<'_>) -
 /// [`ip6_headers`] by a chosen instruction set (which the processor must have).
 pub fn ip6_headers_with(simd: Simd, frames: &Frames<'_>, before: Before, columns: Columns6<'_>) -> u32 {
     let mut columns = columns.first(frames.len());
-    match simd {
-        #[cfg(target_arch = "x86_64")]
-        Simd::Avx512 if frames.len() >= FEW => {
-            assert!(avx512_available());
-            // SAFETY: the processor has the instructions, as just asserted.
-            unsafe { avx512::ip6_headers(frames, before, columns) }
-        }
-        #[cfg(target_arch = "x86_64")]
-        Simd::Avx2 if frames.len() >= FEW => {
-            assert!(simd.is_available());
-            // SAFETY: as above.
-            unsafe { pass::avx2::ip6_headers(frames, before, columns) }
-        }
-        #[cfg(target_arch = "x86_64")]
-        Simd::Sse42 if frames.len() >= FEW => {
-            assert!(simd.is_available());
-            // SAFETY: as above.
-            unsafe { pass::sse42::ip6_headers(frames, before, columns) }
-        }
-        _ => each6(frames, before, &mut columns, 0),
-    }
+    by_set!(
+        simd.for_so_many(frames.len()),
+        ip6_headers(frames, before, columns),
+        each6(frames, before, &mut columns, 0)
+    )
 }
 
 /// What the kernels of frames would see: the first bytes of a packet behind such a header.

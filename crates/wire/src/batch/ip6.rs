@@ -1,8 +1,6 @@
 //! One pass over Ethernet and IPv6 headers.
 
-use super::{Alike, Frames, Shape, Simd, avx512_available, check, scalar};
-#[cfg(target_arch = "x86_64")]
-use super::{FEW, avx512, pass};
+use super::{Alike, Frames, Shape, Simd, check, scalar};
 use crate::addr::MacAddress;
 use crate::ethernet::EtherType;
 use crate::ipv6::HEADER_LEN;
@@ -44,27 +42,11 @@ pub fn ethernet_ip6(frames: &Frames<'_>, station: MacAddress, columns: Columns6<
 /// [`ethernet_ip6`] by a chosen instruction set (which the processor must have).
 pub fn ethernet_ip6_with(simd: Simd, frames: &Frames<'_>, station: MacAddress, columns: Columns6<'_>) -> u32 {
     let mut columns = columns.first(frames.len());
-    match simd {
-        #[cfg(target_arch = "x86_64")]
-        Simd::Avx512 if frames.len() >= FEW => {
-            assert!(avx512_available());
-            // SAFETY: the processor has the instructions, as just asserted.
-            unsafe { avx512::ethernet_ip6(frames, station, columns) }
-        }
-        #[cfg(target_arch = "x86_64")]
-        Simd::Avx2 if frames.len() >= FEW => {
-            assert!(simd.is_available());
-            // SAFETY: as above.
-            unsafe { pass::avx2::ethernet_ip6(frames, station, columns) }
-        }
-        #[cfg(target_arch = "x86_64")]
-        Simd::Sse42 if frames.len() >= FEW => {
-            assert!(simd.is_available());
-            // SAFETY: as above.
-            unsafe { pass::sse42::ethernet_ip6(frames, station, columns) }
-        }
-        _ => each(frames, station, &mut columns, 0, |_| 0),
-    }
+    by_set!(
+        simd.for_so_many(frames.len()),
+        ethernet_ip6(frames, station, columns),
+        each(frames, station, &mut columns, 0, |_| 0)
+    )
 }
 
 /// [`ethernet_ip6`] over frames as long as they have the (sound) shape of the `first`, as [`super::alike_ip4`] does it.
@@ -92,27 +74,7 @@ pub fn alike_ip6_with(
 ) -> Alike {
     let (columns, tags) = (columns.first(frames.len()), &mut tags[..frames.len()]);
     debug_assert!(first.0.is_sound());
-    match simd {
-        #[cfg(target_arch = "x86_64")]
-        Simd::Avx512 => {
-            assert!(avx512_available());
-            // SAFETY: the processor has the instructions, as just asserted.
-            unsafe { avx512::alike_ip6(frames, station, columns, first, tags) }
-        }
-        #[cfg(target_arch = "x86_64")]
-        Simd::Avx2 => {
-            assert!(simd.is_available());
-            // SAFETY: as above.
-            unsafe { pass::avx2::alike_ip6(frames, station, columns, first, tags) }
-        }
-        #[cfg(target_arch = "x86_64")]
-        Simd::Sse42 => {
-            assert!(simd.is_available());
-            // SAFETY: as above.
-            unsafe { pass::sse42::alike_ip6(frames, station, columns, first, tags) }
-        }
-        _ => alike(frames, station, columns, first, tags, 0),
-    }
+    by_set!(simd, alike_ip6(frames, station, columns, first, tags), alike(frames, station, columns, first, tags, 0))
 }
 
 /// [`ethernet_ip6`] over frames with VLAN tags, whose `shapes` are known.
@@ -132,27 +94,11 @@ pub fn tagged_ip6_with(
     shapes: &[Shape],
 ) -> u32 {
     let (mut columns, shapes) = (columns.first(frames.len()), &shapes[..frames.len()]);
-    match simd {
-        #[cfg(target_arch = "x86_64")]
-        Simd::Avx512 => {
-            assert!(avx512_available());
-            // SAFETY: the processor has the instructions, as just asserted.
-            unsafe { avx512::tagged_ip6(frames, station, columns, shapes) }
-        }
-        #[cfg(target_arch = "x86_64")]
-        Simd::Avx2 => {
-            assert!(simd.is_available());
-            // SAFETY: as above.
-            unsafe { pass::avx2::tagged_ip6(frames, station, columns, shapes) }
-        }
-        #[cfg(target_arch = "x86_64")]
-        Simd::Sse42 => {
-            assert!(simd.is_available());
-            // SAFETY: as above.
-            unsafe { pass::sse42::tagged_ip6(frames, station, columns, shapes) }
-        }
-        _ => each(frames, station, &mut columns, 0, |i| shapes[i].tags()),
-    }
+    by_set!(
+        simd,
+        tagged_ip6(frames, station, columns, shapes),
+        each(frames, station, &mut columns, 0, |i| shapes[i].tags())
+    )
 }
 
 /// The packets from one on, each by itself. `tags` says how many bytes of VLAN tags a frame has.

@@ -1,10 +1,6 @@
 //! One pass over Ethernet headers and the label behind them, and operations on labels.
 
-use super::{
-    Alike, EthernetColumns, FEW, Frames, Shape, Simd, WRITABLE_BEFORE, avx512_available, bare, check, scalar, word,
-};
-#[cfg(target_arch = "x86_64")]
-use super::{avx512, pass};
+use super::{Alike, EthernetColumns, Frames, Shape, Simd, WRITABLE_BEFORE, bare, check, scalar, word};
 use crate::addr::MacAddress;
 use crate::ethernet::EtherType;
 use crate::mpls::ENTRY_LEN;
@@ -27,27 +23,11 @@ pub fn ethernet_mpls(frames: &Frames<'_>, station: MacAddress, columns: Ethernet
 /// [`ethernet_mpls`] by a chosen instruction set (which the processor must have).
 pub fn ethernet_mpls_with(simd: Simd, frames: &Frames<'_>, station: MacAddress, columns: EthernetColumns<'_>) -> u32 {
     let mut columns = columns.first(frames.len());
-    match simd {
-        #[cfg(target_arch = "x86_64")]
-        Simd::Avx512 if frames.len() >= FEW => {
-            assert!(avx512_available());
-            // SAFETY: the processor has the instructions, as just asserted.
-            unsafe { avx512::ethernet_mpls(frames, station, columns) }
-        }
-        #[cfg(target_arch = "x86_64")]
-        Simd::Avx2 if frames.len() >= FEW => {
-            assert!(simd.is_available());
-            // SAFETY: as above.
-            unsafe { pass::avx2::ethernet_mpls(frames, station, columns) }
-        }
-        #[cfg(target_arch = "x86_64")]
-        Simd::Sse42 if frames.len() >= FEW => {
-            assert!(simd.is_available());
-            // SAFETY: as above.
-            unsafe { pass::sse42::ethernet_mpls(frames, station, columns) }
-        }
-        _ => each::<false>(frames, station, &mut columns, 0),
-    }
+    by_set!(
+        simd.for_so_many(frames.len()),
+        ethernet_mpls(frames, station, columns),
+        each::<false>(frames, station, &mut columns, 0)
+    )
 }
 
 /// Examines the packets from `at` on one by one, and with `INSIDE` what is behind their labels.
@@ -96,27 +76,7 @@ pub fn alike_mpls_with(
     tags: &mut [u32],
 ) -> Alike {
     let (columns, tags) = (columns.first(frames.len()), &mut tags[..frames.len()]);
-    match simd {
-        #[cfg(target_arch = "x86_64")]
-        Simd::Avx512 => {
-            assert!(avx512_available());
-            // SAFETY: the processor has the instructions, as just asserted.
-            unsafe { avx512::alike_mpls(frames, station, columns, first, tags) }
-        }
-        #[cfg(target_arch = "x86_64")]
-        Simd::Avx2 => {
-            assert!(simd.is_available());
-            // SAFETY: as above.
-            unsafe { pass::avx2::alike_mpls(frames, station, columns, first, tags) }
-        }
-        #[cfg(target_arch = "x86_64")]
-        Simd::Sse42 => {
-            assert!(simd.is_available());
-            // SAFETY: as above.
-            unsafe { pass::sse42::alike_mpls(frames, station, columns, first, tags) }
-        }
-        _ => alike(frames, station, columns, first, tags, 0),
-    }
+    by_set!(simd, alike_mpls(frames, station, columns, first, tags), alike(frames, station, columns, first, tags, 0))
 }
 
 /// The same as long as they are alike.

@@ -732,108 +732,38 @@ macro_rules! set {
             use super::super::lanes::$lanes;
             use super::*;
 
-            #[target_feature(enable = $features)]
-            pub(in super::super) fn ethernet_ip4(
-                frames: &Frames<'_>,
-                station: MacAddress,
-                columns: EthernetColumns<'_>,
-                ahead: impl FnMut(&[u32]),
-            ) -> u32 {
-                // SAFETY: the processor has the set, as this function demands.
-                unsafe { super::ethernet_ip4::<$lanes>(frames, station, columns, ahead) }
-            }
-            #[target_feature(enable = $features)]
-            pub(in super::super) fn tagged_ip4(
-                frames: &Frames<'_>,
-                station: MacAddress,
-                columns: EthernetColumns<'_>,
-                shapes: &[Shape],
-            ) -> u32 {
-                // SAFETY: as above.
-                unsafe { super::tagged_ip4::<$lanes>(frames, station, columns, shapes) }
-            }
-            #[target_feature(enable = $features)]
-            pub(in super::super) fn tagged_ip6(
-                frames: &Frames<'_>,
-                station: MacAddress,
-                columns: Columns6<'_>,
-                shapes: &[Shape],
-            ) -> u32 {
-                // SAFETY: as above.
-                unsafe { super::tagged_ip6::<$lanes>(frames, station, columns, shapes) }
-            }
-            #[target_feature(enable = $features)]
-            pub(in super::super) fn ethernet_ip6(
-                frames: &Frames<'_>,
-                station: MacAddress,
-                columns: Columns6<'_>,
-            ) -> u32 {
-                // SAFETY: as above.
-                unsafe { super::ethernet_ip6::<$lanes>(frames, station, columns) }
-            }
-            #[target_feature(enable = $features)]
-            pub(in super::super) fn ethernet_mpls(
-                frames: &Frames<'_>,
-                station: MacAddress,
-                columns: EthernetColumns<'_>,
-            ) -> u32 {
-                // SAFETY: as above.
-                unsafe { super::ethernet_mpls::<$lanes>(frames, station, columns) }
-            }
-            #[target_feature(enable = $features)]
-            pub(in super::super) fn ip4_headers(
-                frames: &Frames<'_>,
-                before: Before,
-                columns: EthernetColumns<'_>,
-            ) -> u32 {
-                // SAFETY: as above.
-                unsafe { super::ip4_headers::<$lanes>(frames, before, columns) }
-            }
-            #[target_feature(enable = $features)]
-            pub(in super::super) fn ip6_headers(frames: &Frames<'_>, before: Before, columns: Columns6<'_>) -> u32 {
-                // SAFETY: as above.
-                unsafe { super::ip6_headers::<$lanes>(frames, before, columns) }
-            }
-            #[target_feature(enable = $features)]
-            pub(in super::super) fn flow_hashes(frames: &Frames<'_>, flags: &[u32], seed: u32, hashes: &mut [u32]) {
-                // SAFETY: as above.
-                unsafe { super::flow_hashes::<$lanes>(frames, flags, seed, hashes) }
-            }
-            #[target_feature(enable = $features)]
-            pub(in super::super) fn alike_ip4(
-                frames: &Frames<'_>,
-                station: MacAddress,
-                columns: EthernetColumns<'_>,
-                first: (Shape, u32),
-                tags: &mut [u32],
-            ) -> Alike {
-                // SAFETY: as above.
-                unsafe { super::alike_ip4::<$lanes>(frames, station, columns, first, tags) }
-            }
-            #[target_feature(enable = $features)]
-            pub(in super::super) fn alike_ip6(
-                frames: &Frames<'_>,
-                station: MacAddress,
-                columns: Columns6<'_>,
-                first: (Shape, u32),
-                tags: &mut [u32],
-            ) -> Alike {
-                // SAFETY: as above.
-                unsafe { super::alike_ip6::<$lanes>(frames, station, columns, first, tags) }
-            }
-            #[target_feature(enable = $features)]
-            pub(in super::super) fn alike_mpls(
-                frames: &Frames<'_>,
-                station: MacAddress,
-                columns: EthernetColumns<'_>,
-                first: (Shape, u32),
-                tags: &mut [u32],
-            ) -> Alike {
-                // SAFETY: as above.
-                unsafe { super::alike_mpls::<$lanes>(frames, station, columns, first, tags) }
+            passes! { $lanes, $features;
+                fn ethernet_ip4(frames: &Frames<'_>, station: MacAddress, columns: EthernetColumns<'_>,
+                    ahead: impl FnMut(&[u32])) -> u32;
+                fn ethernet_ip6(frames: &Frames<'_>, station: MacAddress, columns: Columns6<'_>) -> u32;
+                fn ethernet_mpls(frames: &Frames<'_>, station: MacAddress, columns: EthernetColumns<'_>) -> u32;
+                fn tagged_ip4(frames: &Frames<'_>, station: MacAddress, columns: EthernetColumns<'_>,
+                    shapes: &[Shape]) -> u32;
+                fn tagged_ip6(frames: &Frames<'_>, station: MacAddress, columns: Columns6<'_>,
+                    shapes: &[Shape]) -> u32;
+                fn alike_ip4(frames: &Frames<'_>, station: MacAddress, columns: EthernetColumns<'_>,
+                    first: (Shape, u32), tags: &mut [u32]) -> Alike;
+                fn alike_ip6(frames: &Frames<'_>, station: MacAddress, columns: Columns6<'_>,
+                    first: (Shape, u32), tags: &mut [u32]) -> Alike;
+                fn alike_mpls(frames: &Frames<'_>, station: MacAddress, columns: EthernetColumns<'_>,
+                    first: (Shape, u32), tags: &mut [u32]) -> Alike;
+                fn ip4_headers(frames: &Frames<'_>, before: Before, columns: EthernetColumns<'_>) -> u32;
+                fn ip6_headers(frames: &Frames<'_>, before: Before, columns: Columns6<'_>) -> u32;
+                fn flow_hashes(frames: &Frames<'_>, flags: &[u32], seed: u32, hashes: &mut [u32]) -> ();
             }
         }
     };
+}
+
+macro_rules! passes {
+    ($lanes:ident, $features:literal;
+        $(fn $pass:ident($($argument:ident: $type:ty),+) -> $result:ty;)+) => {$(
+        #[target_feature(enable = $features)]
+        pub(in super::super) fn $pass($($argument: $type),+) -> $result {
+            // SAFETY: the processor has the set, as this function demands.
+            unsafe { super::$pass::<$lanes>($($argument),+) }
+        }
+    )+};
 }
 
 set!(sse42, Sse42, "sse4.2,popcnt");
