@@ -29,7 +29,9 @@ fn watch(status: &Weak<ControlStatus>) {
     loop {
         thread::sleep(LOOK);
         let Some(status) = status.upgrade() else { return };
-        match watcher.look(status.doing().as_ref(), Instant::now(), waited_for_processor().unwrap_or_default()) {
+        let doing = status.doing();
+        let waited = doing.as_ref().and_then(|_| waited_for_processor()).unwrap_or_default();
+        match watcher.look(doing.as_ref(), Instant::now(), waited) {
             Some(Finding::Stuck(text)) => log::error!("{text}"),
             Some(Finding::Note(text)) => log::warn!("{text}"),
             None => {}
@@ -84,7 +86,8 @@ impl Watcher {
         if piece >= STUCK && self.stuck.is_none() {
             self.stuck = Some((doing.since, doing.piece_since));
             let seconds = piece.as_secs();
-            let waited = waited - self.piece.map_or(waited, |(_, before)| before);
+            // What the system does not say is 0.
+            let waited = waited.saturating_sub(self.piece.map_or(waited, |(_, before)| before));
             let waited = match waited.as_secs_f64() {
                 0.1.. => format!(" (it waited for a processor {:.1} s)", waited.as_secs_f64()),
                 _ => String::new(),
@@ -143,6 +146,11 @@ mod tests {
                         no command is answered meanwhile";
         assert_eq!(text, expected);
         assert!(waited_for_processor().is_some());
+        // The system says no more how long it waited.
+        let mut watcher = Watcher::default();
+        assert_eq!(watcher.look(Some(&doing), after(0), Duration::from_secs(7)), None);
+        let Some(Finding::Stuck(text)) = watcher.look(Some(&doing), after(2), NONE) else { panic!("it is stuck") };
+        assert_eq!(text, "control thread: 'load' has held it for 2 s: no command is answered meanwhile");
     }
 
     #[test]
