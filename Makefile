@@ -35,7 +35,7 @@ demo: build ## Route real traffic between two hosts and show it (as root; PLAY=1
 	@scripts/dependencies.sh demo
 	@scripts/demo.sh $(if $(PLAY),--play)
 
-test: deps ## Run all tests: 15 minutes on two cores, build included (the end-to-end ones as root)
+test: deps ## Run all tests: 15 to 16 minutes on two cores, build included (the end-to-end ones as root)
 	@$(TEST) crates models end-to-end
 
 test-quick: ## Without the slow tests, for each change: 4 minutes after a build
