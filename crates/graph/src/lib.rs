@@ -20,6 +20,7 @@ mod parting;
 pub mod registry;
 pub mod ring;
 pub mod schedule;
+mod scratch;
 pub mod status;
 pub mod time;
 pub mod timer;
@@ -37,7 +38,8 @@ pub use node::{
     Wake,
 };
 pub use registry::{Graph, GraphError};
+pub use scratch::{Scratch, ScratchKind, ScratchValue};
 pub use status::{NodeState, WorkerState};
 pub use trace::Snapshot;
-pub use vector::{EdgeIndex, InterfaceIndex, Row, VECTOR_SIZE, Vector, edge, flag};
+pub use vector::{EdgeIndex, InterfaceIndex, Lazy, Row, ScratchColumn, VECTOR_SIZE, Vector, edge, flag};
 pub use worker::{Core, Progress, Worker};

@@ -1,6 +1,7 @@
 //! How a vector is taken apart: masks of packets, and columns compressed by mask.
 #![allow(unsafe_code)]
 
+use crate::vector::LAZY;
 use wire::batch::Simd;
 
 /// Most packets in a vector.
@@ -17,6 +18,23 @@ impl Mask {
             bits if bits >= 64 => u64::MAX,
             bits => (1 << bits) - 1,
         }))
+    }
+    #[inline(always)]
+    pub fn has(&self, i: usize) -> bool {
+        self.0[i / 64] >> (i % 64) & 1 != 0
+    }
+    #[inline(always)]
+    pub fn set(&mut self, i: usize, is_member: bool) {
+        let word = &mut self.0[i / 64];
+        *word = *word & !(1 << (i % 64)) | u64::from(is_member) << (i % 64);
+    }
+    /// Takes `n` packets off, from one on.
+    pub fn clear_range(&mut self, from: usize, n: usize) {
+        let (before, up_to) = (Mask::first(from), Mask::first(from + n));
+        self.0.iter_mut().enumerate().for_each(|(at, word)| *word &= before.0[at] | !up_to.0[at]);
+    }
+    pub fn or(&self, other: &Mask) -> Mask {
+        Mask(std::array::from_fn(|word| self.0[word] | other.0[word]))
     }
     pub fn count(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
@@ -136,29 +154,45 @@ fn equal_mask_avx512(column: &[u16; VECTOR_SIZE], count: usize, value: u16) -> [
     })
 }
 
-/// Where the columns begin that travel with packets: four of 32 bits and three of 16.
+/// Columns of 32 bits that travel with packets, and of 16. Of the first the last ones are lazy.
+pub(crate) const WORDS: usize = EAGER + LAZY;
+pub(crate) const HALVES: usize = 3;
+const EAGER: usize = 4;
+
+/// Where the columns begin that travel with packets.
 #[derive(Clone, Copy)]
 pub(crate) struct Places {
-    pub words: [*mut u32; 4],
-    pub halves: [*mut u16; 3],
+    pub words: [*mut u32; WORDS],
+    pub halves: [*mut u16; HALVES],
 }
 
 /// In which columns all packets of a vector are alike, a bit each in the order of [`Places`]: known once, such
 /// columns are not looked at again for each part, only filled. Most packets of a vector came in by one interface,
 /// with headers of one length at one place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Alike(u8);
+pub(crate) struct Alike {
+    words: u8,
+    halves: u8,
+    /// The words that are there at all.
+    live: u8,
+}
 
 impl Alike {
-    pub fn new(words: [bool; 4], halves: [bool; 3]) -> Alike {
-        let bits = words.into_iter().chain(halves).enumerate();
-        Alike(bits.fold(0, |all, (at, is_alike)| all | (is_alike as u8) << at))
+    /// `live`: a bit for each lazy column that is written.
+    pub fn new(words: [bool; WORDS], halves: [bool; HALVES], live: u8) -> Alike {
+        let bits = |all: &[bool]| all.iter().enumerate().fold(0, |bits, (at, is)| bits | u8::from(*is) << at);
+        Alike { words: bits(&words), halves: bits(&halves), live: live << EAGER | ((1 << EAGER) - 1) }
     }
-    fn words(self) -> [bool; 4] {
-        std::array::from_fn(|at| self.0 >> at & 1 != 0)
+    /// The words that travel, with whether all are alike.
+    #[inline(always)]
+    fn words<'a>(self, from: &'a Places, to: &'a Places) -> impl Iterator<Item = (*mut u32, *mut u32, bool)> + 'a {
+        let most = if self.live >> EAGER == 0 { EAGER } else { WORDS };
+        let of = move |at: usize| (from.words[at], to.words[at], self.words >> at & 1 != 0);
+        (0..most).filter(move |at| self.live >> at & 1 != 0).map(of)
     }
-    fn halves(self) -> [bool; 3] {
-        std::array::from_fn(|at| self.0 >> (at + 4) & 1 != 0)
+    #[inline(always)]
+    fn halves<'a>(self, from: &'a Places, to: &'a Places) -> impl Iterator<Item = (*mut u16, *mut u16, bool)> + 'a {
+        (0..HALVES).map(move |at| (from.halves[at], to.halves[at], self.halves >> at & 1 != 0))
     }
 }
 
@@ -271,12 +305,8 @@ unsafe fn compress_with(simd: Simd, from: &Places, mask: &Mask, count: usize, al
     let members = &members[..count];
     // SAFETY: the caller's.
     unsafe {
-        for ((from, to), alike) in from.words.iter().zip(&to.words).zip(alike.words()) {
-            gather(*from, members, alike, *to);
-        }
-        for ((from, to), alike) in from.halves.iter().zip(&to.halves).zip(alike.halves()) {
-            gather(*from, members, alike, *to);
-        }
+        alike.words(from, to).for_each(|(from, to, alike)| gather(from, members, alike, to));
+        alike.halves(from, to).for_each(|(from, to, alike)| gather(from, members, alike, to));
     }
 }
 
@@ -312,7 +342,7 @@ unsafe fn compress_avx512(from: &Places, mask: &Mask, count: usize, alike: Alike
     // go, or behind the last. Where both places are one, members only move forward: a
     // store never reaches beyond the block that was loaded just before it.
     unsafe {
-        for ((&from, &to), alike) in from.words.iter().zip(&to.words).zip(alike.words()) {
+        for (from, to, alike) in alike.words(from, to) {
             if alike {
                 if from != to {
                     let value = _mm512_set1_epi32((*from).cast_signed());
@@ -330,7 +360,7 @@ unsafe fn compress_avx512(from: &Places, mask: &Mask, count: usize, alike: Alike
                 _mm512_storeu_si512(to.add(out).cast(), _mm512_maskz_compress_epi32(high, value));
             }
         }
-        for ((&from, &to), alike) in from.halves.iter().zip(&to.halves).zip(alike.halves()) {
+        for (from, to, alike) in alike.halves(from, to) {
             if alike {
                 if from != to {
                     let value = _mm512_set1_epi16((*from).cast_signed());
@@ -394,7 +424,7 @@ unsafe fn compress_avx2(from: &Places, mask: &Mask, count: usize, alike: Alike, 
     // packet of the set that was loaded just before it.
     unsafe {
         let picks = |set: usize| _mm_loadu_si64(MEMBERS.as_ptr().add(set).cast());
-        for ((&from, &to), alike) in from.words.iter().zip(&to.words).zip(alike.words()) {
+        for (from, to, alike) in alike.words(from, to) {
             if alike {
                 if from != to {
                     let value = _mm256_set1_epi32((*from).cast_signed());
@@ -408,7 +438,7 @@ unsafe fn compress_avx2(from: &Places, mask: &Mask, count: usize, alike: Alike, 
                 _mm256_storeu_si256(to.add(before).cast(), value);
             }
         }
-        for ((&from, &to), alike) in from.halves.iter().zip(&to.halves).zip(alike.halves()) {
+        for (from, to, alike) in alike.halves(from, to) {
             if alike {
                 if from != to {
                     let value = _mm256_set1_epi16((*from).cast_signed());
@@ -460,7 +490,7 @@ unsafe fn compress_sse42(from: &Places, mask: &Mask, count: usize, alike: Alike,
     // SAFETY: in bounds by contract. Where both places are one: of words the four last of a set are loaded before the
     // four first are stored, and a store ends at the last packet of the set that was loaded just before it.
     unsafe {
-        for ((&from, &to), alike) in from.words.iter().zip(&to.words).zip(alike.words()) {
+        for (from, to, alike) in alike.words(from, to) {
             if alike {
                 if from != to {
                     let value = _mm_set1_epi32((*from).cast_signed());
@@ -479,7 +509,7 @@ unsafe fn compress_sse42(from: &Places, mask: &Mask, count: usize, alike: Alike,
                 _mm_storeu_si128(to.cast(), _mm_shuffle_epi8(other, pick(high)));
             }
         }
-        for ((&from, &to), alike) in from.halves.iter().zip(&to.halves).zip(alike.halves()) {
+        for (from, to, alike) in alike.halves(from, to) {
             if alike {
                 if from != to {
                     let value = _mm_set1_epi16((*from).cast_signed());
@@ -509,18 +539,18 @@ mod tests {
 
     #[derive(Clone, PartialEq, Debug)]
     struct Columns {
-        words: [[u32; ENTRIES]; 4],
-        halves: [[u16; ENTRIES]; 3],
+        words: [[u32; ENTRIES]; WORDS],
+        halves: [[u16; ENTRIES]; HALVES],
     }
 
     impl Columns {
         /// Each entry another, but in columns that are to be alike.
-        fn numbered((words, halves): ([bool; 4], [bool; 3])) -> Columns {
+        fn numbered((words, halves): ([bool; WORDS], [bool; HALVES])) -> Columns {
             let entry = |column: usize, at: usize, alike: bool| column * 1000 + if alike { 0 } else { at };
             Columns {
                 words: std::array::from_fn(|column| std::array::from_fn(|at| entry(column, at, words[column]) as u32)),
                 halves: std::array::from_fn(|column| {
-                    std::array::from_fn(|at| entry(column + 4, at, halves[column]) as u16)
+                    std::array::from_fn(|at| entry(column + WORDS, at, halves[column]) as u16)
                 }),
             }
         }
@@ -530,11 +560,18 @@ mod tests {
                 halves: self.halves.each_mut().map(|column| column[at..].as_mut_ptr()),
             }
         }
-        /// The entries of a mask and nothing behind them.
-        fn of(&self, mask: &Mask, at: usize) -> (Vec<[u32; 4]>, Vec<[u16; 3]>) {
+        /// The entries of a mask in columns that are there.
+        fn of(
+            &self,
+            mask: &Mask,
+            at: usize,
+            is_live: impl Fn(usize) -> bool,
+        ) -> (Vec<[u32; WORDS]>, Vec<[u16; HALVES]>) {
             let members = || (at..).zip(mask.positions()).map(|(at, _)| at);
             (
-                members().map(|at| self.words.map(|column| column[at])).collect(),
+                members()
+                    .map(|at| std::array::from_fn(|word| if is_live(word) { self.words[word][at] } else { 0 }))
+                    .collect(),
                 members().map(|at| self.halves.map(|column| column[at])).collect(),
             )
         }
@@ -546,32 +583,49 @@ mod tests {
             words in any::<[u64; 4]>(),
             sparse in any::<[u64; 4]>(),
             at in 0..200usize,
-            alike in any::<([bool; 4], [bool; 3])>(),
+            alike in any::<([bool; WORDS], [bool; HALVES])>(),
+            live in 0..1u8 << LAZY,
         ) {
             let thin = Mask(std::array::from_fn(|word| words[word] & sparse[word]));
             for mut mask in [Mask(words), thin, Mask(words.map(|word| word | sparse[0]))] {
                 let mask = mask.take_first(VECTOR_SIZE - at);
                 let numbered = Columns::numbered(alike);
-                let alike = Alike::new(alike.0, alike.1);
-                let expected = {
-                    let members: Vec<usize> = mask.positions().collect();
-                    let words: Vec<_> = members.iter().map(|at| numbered.words.map(|column| column[*at])).collect();
-                    let halves: Vec<_> = members.iter().map(|at| numbered.halves.map(|column| column[*at])).collect();
-                    (words, halves)
-                };
+                let is_live = |word: usize| word < EAGER || live >> (word - EAGER) & 1 != 0;
+                let alike = Alike::new(alike.0, alike.1, live);
+                let members: Vec<usize> = mask.positions().collect();
+                let word_of = |at: usize, word: usize| if is_live(word) { numbered.words[word][at] } else { 0 };
+                let words = members.iter().map(|at| std::array::from_fn(|word| word_of(*at, word))).collect();
+                let halves = members.iter().map(|at| numbered.halves.map(|column| column[*at])).collect();
+                let expected: (Vec<_>, Vec<_>) = (words, halves);
                 for simd in Simd::ALL.into_iter().filter(|simd| simd.is_available()) {
                     let mut from = numbered.clone();
-                    let mut to = Columns { words: [[7; ENTRIES]; 4], halves: [[7; ENTRIES]; 3] };
+                    let mut to = Columns { words: [[7; ENTRIES]; WORDS], halves: [[7; ENTRIES]; HALVES] };
                     // SAFETY: columns of so many entries, of which those from `at` on have room for all members.
                     unsafe { compress_with(simd, &from.places(0), &mask, mask.count(), alike, &to.places(at)) };
-                    prop_assert_eq!(&to.of(&mask, at), &expected);
+                    prop_assert_eq!(&to.of(&mask, at, is_live), &expected);
+                    let gone = (0..WORDS).filter(|word| !is_live(*word)).all(|word| to.words[word] == [7; ENTRIES]);
+                    prop_assert!(gone, "a column that is not there was written");
                     prop_assert!(to.words.iter().all(|column| column[..at].iter().all(|word| *word == 7)));
                     prop_assert_eq!(&from, &numbered);
                     let place = from.places(0);
                     // SAFETY: as above, in one place.
                     unsafe { compress_with(simd, &place, &mask, mask.count(), alike, &place) };
-                    prop_assert_eq!(&from.of(&mask, 0), &expected);
+                    prop_assert_eq!(&from.of(&mask, 0, is_live), &expected);
                 }
+            }
+        }
+
+        #[test]
+        fn masks_are_sets(bits in any::<[u64; 4]>(), from in 0..=VECTOR_SIZE, n in 0..=VECTOR_SIZE, i in 0..VECTOR_SIZE) {
+            let n = n.min(VECTOR_SIZE - from);
+            let mut mask = Mask(bits);
+            mask.clear_range(from, n);
+            for at in 0..VECTOR_SIZE {
+                prop_assert_eq!(mask.has(at), Mask(bits).has(at) && !(from..from + n).contains(&at));
+            }
+            for is_member in [true, false] {
+                mask.set(i, is_member);
+                prop_assert_eq!(mask.has(i), is_member);
             }
         }
 

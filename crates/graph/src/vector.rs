@@ -7,12 +7,13 @@
 
 use crate::buffer::{Buffers, PacketIndex};
 use crate::parting::{Alike, Mask, Places, SURPLUS, are_same, compress, equal_mask};
+use crate::scratch::{Scratch, ScratchValue};
 use std::ops::Range;
 use wire::batch::Frames;
 
 pub use crate::parting::VECTOR_SIZE;
-/// Layout version of [`Vector`] for nodes built elsewhere.
-pub const VECTOR_VERSION: u32 = 1;
+/// Layout version of [`Vector`] and [`Row`] for nodes built elsewhere.
+pub const VECTOR_VERSION: u32 = 2;
 /// Entries after the last, so that SIMD may store whole registers at the end.
 const SLACK: usize = SURPLUS;
 const COLUMN: usize = VECTOR_SIZE + SLACK;
@@ -81,6 +82,23 @@ pub mod edge {
     pub const MAX: usize = 0xff00;
 }
 
+/// Metadata that few packets have. Its columns are written and travel only where some packet of the vector has it;
+/// a packet that has none reads 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lazy {
+    /// Where the packet is in a chain of features.
+    Cursor,
+    /// The routing table to look it up in, plus one; 0: the one of its receive interface.
+    Table,
+    /// The interface that it is to leave by; 0: not known.
+    TxInterface,
+    /// A hash of its flow; 0: not computed.
+    FlowHash,
+}
+
+/// Lazy columns.
+pub const LAZY: usize = 4;
+
 /// A vector's row: the metadata of one packet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Row {
@@ -91,10 +109,36 @@ pub struct Row {
     pub l2: u16,
     pub l3: u16,
     pub length: u16,
-    pub scratch: u64,
+    /// By [`Lazy`].
+    pub lazy: [u32; LAZY],
+    pub scratch: Scratch,
 }
 
 impl Row {
+    /// The interface that the packet is to leave by; number 0 where none was set.
+    pub fn tx_interface(&self) -> InterfaceIndex {
+        InterfaceIndex(self.lazy(Lazy::TxInterface))
+    }
+
+    pub fn set_tx_interface(&mut self, to: InterfaceIndex) {
+        self.set_lazy(Lazy::TxInterface, to.0);
+    }
+
+    pub fn lazy(&self, which: Lazy) -> u32 {
+        self.lazy[which as usize]
+    }
+
+    pub fn set_lazy(&mut self, which: Lazy, value: u32) {
+        self.lazy[which as usize] = value;
+    }
+
+    /// The row with other metadata of one lazy column.
+    #[must_use]
+    pub fn with_lazy(mut self, which: Lazy, value: u32) -> Row {
+        self.set_lazy(which, value);
+        self
+    }
+
     /// Bytes of the packet that are in its first buffer, from the link header on: its length, less what its later
     /// segments hold.
     pub fn first_length(&self, buffers: &Buffers) -> usize {
@@ -150,6 +194,26 @@ fn copy_bytes(buffers: &mut Buffers, from: PacketIndex, to: PacketIndex, start: 
     }
 }
 
+/// A column, which begins with a cache line.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Column<T>([T; COLUMN]);
+
+impl<T> std::ops::Deref for Column<T> {
+    type Target = [T; COLUMN];
+    #[inline(always)]
+    fn deref(&self) -> &[T; COLUMN] {
+        &self.0
+    }
+}
+
+impl<T> std::ops::DerefMut for Column<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T; COLUMN] {
+        &mut self.0
+    }
+}
+
 /// Packets and their metadata. Entry `i` of each column is packet `i`'s.
 #[repr(C, align(64))]
 pub struct Vector {
@@ -158,25 +222,46 @@ pub struct Vector {
     pub(crate) recirculations: u8,
     /// Some packet is marked for the trace.
     pub traced: bool,
-    /// Scratch has been written and must be copied with the packets.
-    scratch_live: bool,
-    packets: [PacketIndex; COLUMN],
+    /// A bit for each lazy column that is written ([`Lazy`]).
+    live: u8,
+    /// Some packet has scratch.
+    has_scratch: bool,
+    /// The packets that came with scratch, and those for which the node that runs now has left some.
+    scratch_came: Mask,
+    scratch_left: Mask,
+    packets: Column<PacketIndex>,
     /// The interface that received the packet.
-    rx_interface: [InterfaceIndex; COLUMN],
+    rx_interface: Column<InterfaceIndex>,
     /// IPv4 destination in host order, then the forwarding object it resolved to.
-    target: [u32; COLUMN],
+    target: Column<u32>,
     /// Bits of [`flag`] and [`wire::batch::check`].
-    flags: [u32; COLUMN],
+    flags: Column<u32>,
     /// Offset of the link header from the buffer's start.
-    l2: [u16; COLUMN],
+    l2: Column<u16>,
     /// Offset of the network header from the buffer's start.
-    l3: [u16; COLUMN],
+    l3: Column<u16>,
     /// Bytes of the packet, from the link header on.
-    length: [u16; COLUMN],
+    length: Column<u16>,
     /// Where each packet goes next: the output of a node.
-    edge: [EdgeIndex; COLUMN],
+    edge: Column<EdgeIndex>,
+    /// By [`Lazy`].
+    lazy: [Column<u32>; LAZY],
     /// What a node leaves for the next one.
-    scratch: [u64; COLUMN],
+    scratch: Column<Scratch>,
+}
+
+/// Scratch as a node reads it.
+pub struct ScratchColumn<'a> {
+    there: Mask,
+    column: &'a [Scratch],
+}
+
+impl ScratchColumn<'_> {
+    /// What was left for a packet, if it is of this kind.
+    #[inline(always)]
+    pub fn read<V: ScratchValue>(&self, i: usize) -> Option<V> {
+        if self.there.has(i) { self.column[i].read() } else { None }
+    }
 }
 
 /// The columns that a node works on, each as long as the vector.
@@ -216,7 +301,24 @@ impl Vector {
         self.length_of_vector = 0;
         self.recirculations = 0;
         self.traced = false;
-        self.scratch_live = false;
+        self.live = 0;
+        self.forget_scratch();
+    }
+
+    fn forget_scratch(&mut self) {
+        if self.has_scratch {
+            self.has_scratch = false;
+            (self.scratch_came, self.scratch_left) = (Mask::default(), Mask::default());
+        }
+    }
+
+    /// A node has run: what it left is for the next one, and what it got is gone.
+    #[inline(always)]
+    pub(crate) fn pass_scratch_on(&mut self) {
+        if self.has_scratch {
+            self.scratch_came = std::mem::take(&mut self.scratch_left);
+            self.has_scratch = self.scratch_came.lowest().is_some();
+        }
     }
 
     /// Forgets the packets from `length` on; the caller has taken or freed them.
@@ -251,6 +353,53 @@ impl Vector {
     #[inline]
     pub fn targets(&self) -> &[u32] {
         &self.target[..self.len()]
+    }
+
+    /// A lazy column, if it is written.
+    #[inline]
+    pub fn lazy(&self, which: Lazy) -> Option<&[u32]> {
+        (self.live >> which as usize & 1 != 0).then(|| &self.lazy[which as usize][..self.len()])
+    }
+
+    /// A lazy column, to be written: entries that have not been are 0.
+    #[inline]
+    pub fn lazy_mut(&mut self, which: Lazy) -> &mut [u32] {
+        let n = self.len();
+        &mut self.live_column(which as usize)[..n]
+    }
+
+    #[inline]
+    fn live_column(&mut self, which: usize) -> &mut Column<u32> {
+        let column = &mut self.lazy[which];
+        if self.live >> which & 1 == 0 {
+            self.live |= 1 << which;
+            column.fill(0);
+        }
+        column
+    }
+
+    /// No packet has this metadata any more.
+    #[inline]
+    pub fn clear_lazy(&mut self, which: Lazy) {
+        self.live &= !(1 << which as usize);
+    }
+
+    /// The interface that a packet is to leave by; number 0 where none was set.
+    #[inline]
+    pub fn tx_interface(&self, i: usize) -> InterfaceIndex {
+        InterfaceIndex(self.lazy(Lazy::TxInterface).map_or(0, |column| column[i]))
+    }
+
+    /// Sets the interface that a packet is to leave by.
+    #[inline]
+    pub fn set_tx_interface(&mut self, i: usize, to: InterfaceIndex) {
+        self.lazy_mut(Lazy::TxInterface)[i] = to.0;
+    }
+
+    /// The value of a lazy column that all packets have, if it is the same for all.
+    #[inline]
+    pub fn one_lazy(&self, which: Lazy) -> Option<u32> {
+        self.lazy(which).map_or(Some(0), one_value)
     }
 
     /// All columns at once.
@@ -355,7 +504,8 @@ impl Vector {
             l2: self.l2[i],
             l3: self.l3[i],
             length: self.length[i],
-            scratch: if self.scratch_live { self.scratch[i] } else { 0 },
+            lazy: std::array::from_fn(|at| if self.live >> at & 1 != 0 { self.lazy[at][i] } else { 0 }),
+            scratch: if self.has_scratch_at(i) { self.scratch[i] } else { Scratch::NONE },
         }
     }
 
@@ -369,7 +519,14 @@ impl Vector {
         self.l3[i] = row.l3;
         self.length[i] = row.length;
         self.traced |= row.flags & flag::TRACED != 0;
-        if row.scratch != 0 || self.scratch_live {
+        if self.live != 0 || row.lazy != [0; LAZY] {
+            for (at, value) in row.lazy.into_iter().enumerate() {
+                if self.live >> at & 1 != 0 || value != 0 {
+                    self.live_column(at)[i] = value;
+                }
+            }
+        }
+        if self.has_scratch || !row.scratch.is_none() {
             self.set_scratch(i, row.scratch);
         }
     }
@@ -384,25 +541,53 @@ impl Vector {
         }
     }
 
-    /// What packets resolve to, and a scratch word for each, for the next node.
     #[inline]
-    pub fn targets_and_scratch(&mut self) -> (&mut [u32], &mut [u64]) {
-        let n = self.len();
-        if !self.scratch_live {
-            self.scratch[..n].fill(0);
-            self.scratch_live = true;
-        }
-        (&mut self.target[..n], &mut self.scratch[..n])
+    fn has_scratch_at(&self, i: usize) -> bool {
+        self.has_scratch && (self.scratch_came.has(i) || self.scratch_left.has(i))
     }
 
-    /// As [`Vector::l3_frames`], with the scratch words of the last node.
+    /// Sets a packet's scratch for the next node.
+    ///
+    /// # Panics
+    /// When there is no such packet.
     #[inline]
-    pub fn l3_frames_with_scratch<'a>(&'a mut self, buffers: &'a mut Buffers) -> (Frames<'a>, Sides<'a>, &'a [u64]) {
+    pub fn set_scratch(&mut self, i: usize, scratch: Scratch) {
+        assert!(i < self.len());
+        self.scratch_came.set(i, false);
+        self.scratch_left.set(i, !scratch.is_none());
+        self.has_scratch |= !scratch.is_none();
+        self.scratch[i] = scratch;
+    }
+
+    /// Leaves a value for the next node, of one packet.
+    #[inline]
+    pub fn leave<V: ScratchValue>(&mut self, i: usize, value: V) {
+        self.set_scratch(i, Scratch::of(value));
+    }
+
+    /// Leaves a value for the next node, of each packet. The values must be as many as the packets.
+    #[inline]
+    pub fn leave_all<V: ScratchValue>(&mut self, values: impl Iterator<Item = V>) {
         let n = self.len();
-        if !self.scratch_live {
-            self.scratch[..n].fill(0);
-            self.scratch_live = true;
-        }
+        self.scratch[..n].iter_mut().zip(values).for_each(|(scratch, value)| *scratch = Scratch::of(value));
+        (self.scratch_came, self.scratch_left) = (Mask::default(), Mask::first(n));
+        self.has_scratch = n > 0;
+    }
+
+    /// What the last node left, of one packet, if it is of this kind.
+    #[inline]
+    pub fn left<V: ScratchValue>(&self, i: usize) -> Option<V> {
+        assert!(i < self.len());
+        if self.has_scratch_at(i) { self.scratch[i].read() } else { None }
+    }
+
+    /// As [`Vector::l3_frames`], with what the last node left.
+    #[inline]
+    pub fn l3_frames_with_scratch<'a>(
+        &'a mut self,
+        buffers: &'a mut Buffers,
+    ) -> (Frames<'a>, Sides<'a>, ScratchColumn<'a>) {
+        let n = self.len();
         let frames = buffers.frames(&self.packets[..n], &self.l3[..n]);
         let sides = Sides {
             flags: &mut self.flags[..n],
@@ -410,17 +595,8 @@ impl Vector {
             target: &mut self.target[..n],
             edge: &mut self.edge[..n],
         };
-        (frames, sides, &self.scratch[..n])
-    }
-
-    /// Sets a packet's scratch word for the next node.
-    pub fn set_scratch(&mut self, i: usize, value: u64) {
-        assert!(i < self.len());
-        if !self.scratch_live {
-            self.scratch.fill(0);
-            self.scratch_live = true;
-        }
-        self.scratch[i] = value;
+        let there = if self.has_scratch { self.scratch_came.or(&self.scratch_left) } else { Mask::default() };
+        (frames, sides, ScratchColumn { there, column: &self.scratch[..n] })
     }
 
     /// Appends a packet.
@@ -436,12 +612,13 @@ impl Vector {
         self.edge[i] = to;
     }
 
-    /// Appends packets whose columns are all alike except for the packet index, and that have no scratch.
+    /// Appends packets whose columns are all alike except for the packet index. They have no scratch and nothing in
+    /// lazy columns.
     #[inline]
     pub fn extend_alike(&mut self, packets: &[PacketIndex], alike: Row, to: EdgeIndex) {
         let (from, n) = (self.len(), packets.len());
         assert!(n <= self.room());
-        debug_assert_eq!(alike.scratch, 0);
+        debug_assert!(alike.scratch.is_none() && alike.lazy == [0; LAZY]);
         let to_end = from..from + n;
         self.packets[to_end.clone()].copy_from_slice(packets);
         self.rx_interface[to_end.clone()].fill(alike.rx_interface);
@@ -451,10 +628,20 @@ impl Vector {
         self.l3[to_end.clone()].fill(alike.l3);
         self.length[to_end.clone()].fill(alike.length);
         self.edge[to_end.clone()].fill(to);
-        if self.scratch_live {
-            self.scratch[to_end].fill(0);
-        }
         self.length_of_vector += n as u16;
+        self.have_none(from, n);
+    }
+
+    /// Packets were appended that have no scratch and nothing in lazy columns.
+    #[inline]
+    fn have_none(&mut self, from: usize, n: usize) {
+        if self.live != 0 {
+            (0..LAZY).filter(|at| self.live >> at & 1 != 0).for_each(|at| self.lazy[at][from..from + n].fill(0));
+        }
+        if self.has_scratch {
+            self.scratch_came.clear_range(from, n);
+            self.scratch_left.clear_range(from, n);
+        }
     }
 
     /// The edge that all packets take, if it is the same for all.
@@ -479,14 +666,20 @@ impl Vector {
     /// The columns in which all packets are alike.
     pub(crate) fn alike(&self) -> Alike {
         let n = self.len();
+        let lazy = |which: usize| self.live >> which & 1 != 0 && are_same(&self.lazy[which][..n]);
         Alike::new(
             [
                 false, // packets are all different
                 are_same(&self.rx_interface[..n]),
                 are_same(&self.target[..n]),
                 are_same(&self.flags[..n]),
+                lazy(0),
+                lazy(1),
+                lazy(2),
+                lazy(3),
             ],
             [are_same(&self.l2[..n]), are_same(&self.l3[..n]), are_same(&self.length[..n])],
+            self.live,
         )
     }
 
@@ -494,6 +687,7 @@ impl Vector {
     pub(crate) fn append(&mut self, from: &Vector, first: usize) -> usize {
         let n = (from.len() - first).min(self.room());
         let (a, b) = (self.len(), first);
+        self.inherit(from, a, n);
         self.packets[a..a + n].copy_from_slice(&from.packets[b..b + n]);
         self.rx_interface[a..a + n].copy_from_slice(&from.rx_interface[b..b + n]);
         self.target[a..a + n].copy_from_slice(&from.target[b..b + n]);
@@ -501,24 +695,40 @@ impl Vector {
         self.l2[a..a + n].copy_from_slice(&from.l2[b..b + n]);
         self.l3[a..a + n].copy_from_slice(&from.l3[b..b + n]);
         self.length[a..a + n].copy_from_slice(&from.length[b..b + n]);
-        self.inherit(from, a, |scratch| scratch[a..a + n].copy_from_slice(&from.scratch[b..b + n]), n);
+        if from.live != 0 {
+            for at in (0..LAZY).filter(|at| from.live >> at & 1 != 0) {
+                self.lazy[at][a..a + n].copy_from_slice(&from.lazy[at][b..b + n]);
+            }
+        }
+        if from.has_scratch {
+            self.take_scratch(from, (b..b + n).zip(a..));
+        }
         n
     }
 
-    /// Takes over the properties of all packets of another vector.
-    fn inherit(&mut self, from: &Vector, at: usize, copy_scratch: impl FnOnce(&mut [u64]), n: usize) {
-        if from.scratch_live {
-            if !self.scratch_live {
-                self.scratch.fill(0);
-                self.scratch_live = true;
-            }
-            copy_scratch(&mut self.scratch);
-        } else if self.scratch_live {
-            self.scratch[at..at + n].fill(0);
+    /// Makes room for `n` packets of another vector and takes over what holds for all of its packets. Where it has no
+    /// scratch or lazy column, they have none.
+    #[inline]
+    fn inherit(&mut self, from: &Vector, at: usize, n: usize) {
+        self.have_none(at, n);
+        if from.live & !self.live != 0 {
+            (0..LAZY).filter(|at| from.live >> at & 1 != 0).for_each(|at| {
+                self.live_column(at);
+            });
         }
         self.traced |= from.traced;
         self.recirculations = self.recirculations.max(from.recirculations);
         self.length_of_vector += n as u16;
+    }
+
+    /// Takes over the scratch of some packets, by their places there and here.
+    #[cold]
+    fn take_scratch(&mut self, from: &Vector, places: impl Iterator<Item = (usize, usize)>) {
+        for (there, here) in places.filter(|(there, _)| from.has_scratch_at(*there)) {
+            self.scratch[here] = from.scratch[there];
+            self.scratch_came.set(here, true);
+            self.has_scratch = true;
+        }
     }
 
     /// Keeps only the packets of `mask`, closing the gaps.
@@ -527,9 +737,13 @@ impl Vector {
         let places = self.places(0);
         // SAFETY: columns have VECTOR_SIZE entries and SURPLUS behind them.
         unsafe { compress(&places, mask, count, alike, &places) };
-        if self.scratch_live {
-            for (to, from) in mask.positions().enumerate() {
+        if self.has_scratch {
+            let had = self.scratch_came.or(&self.scratch_left);
+            self.forget_scratch();
+            for (to, from) in mask.positions().enumerate().filter(|(_, from)| had.has(*from)) {
                 self.scratch[to] = self.scratch[from];
+                self.scratch_came.set(to, true);
+                self.has_scratch = true;
             }
         }
         self.length_of_vector = count as u16;
@@ -538,20 +752,23 @@ impl Vector {
     fn compress(&self, mask: &Mask, alike: Alike, to: &mut Vector) {
         let (at, n) = (to.len(), mask.count());
         assert!(n <= to.room());
+        to.inherit(self, at, n);
         // SAFETY: columns have VECTOR_SIZE entries, with room for `n` from `at` on, and SURPLUS behind them. What is
         // read is not written: `to` is another vector.
         unsafe { compress(&self.read_places(), mask, n, alike, &to.places(at)) };
-        let copy =
-            |scratch: &mut [u64]| mask.positions().zip(&mut scratch[at..]).for_each(|(i, out)| *out = self.scratch[i]);
-        to.inherit(self, at, copy, n);
+        if self.has_scratch {
+            to.take_scratch(self, mask.positions().zip(at..));
+        }
     }
 
     /// Entry `at` of each column that is copied with packets.
     fn places(&mut self, at: usize) -> Places {
         let packets: *mut u32 = self.packets[at..].as_mut_ptr().cast();
         let rx_interface: *mut u32 = self.rx_interface[at..].as_mut_ptr().cast();
+        let (target, flags) = (self.target[at..].as_mut_ptr(), self.flags[at..].as_mut_ptr());
+        let [cursor, table, tx_interface, flow_hash] = self.lazy.each_mut().map(|column| column[at..].as_mut_ptr());
         Places {
-            words: [packets, rx_interface, self.target[at..].as_mut_ptr(), self.flags[at..].as_mut_ptr()],
+            words: [packets, rx_interface, target, flags, cursor, table, tx_interface, flow_hash],
             halves: [self.l2[at..].as_mut_ptr(), self.l3[at..].as_mut_ptr(), self.length[at..].as_mut_ptr()],
         }
     }
@@ -560,8 +777,11 @@ impl Vector {
     fn read_places(&self) -> Places {
         let packets: *const u32 = self.packets.as_ptr().cast();
         let rx_interface: *const u32 = self.rx_interface.as_ptr().cast();
+        let (target, flags) = (self.target.as_ptr(), self.flags.as_ptr());
+        let [cursor, table, tx_interface, flow_hash] = self.lazy.each_ref().map(|column| column.as_ptr());
+        let words = [packets, rx_interface, target, flags, cursor, table, tx_interface, flow_hash];
         Places {
-            words: [packets, rx_interface, self.target.as_ptr(), self.flags.as_ptr()].map(<*const u32>::cast_mut),
+            words: words.map(<*const u32>::cast_mut),
             halves: [self.l2.as_ptr(), self.l3.as_ptr(), self.length.as_ptr()].map(<*const u16>::cast_mut),
         }
     }
@@ -597,6 +817,15 @@ mod tests {
     use crate::buffer::Pool;
     use proptest::prelude::*;
 
+    crate::scratch_number! { struct Number(u32) = "a number of a test" }
+
+    impl Vector {
+        /// The packets that take an edge in another vector.
+        fn mask_of_all(&self, other: &Vector, edge: EdgeIndex) -> Mask {
+            other.mask_of(edge, &Mask::first(self.len()))
+        }
+    }
+
     fn row(buffers: &mut Buffers, n: u32) -> Row {
         Row {
             packet: buffers.allocate_one().unwrap(),
@@ -606,7 +835,7 @@ mod tests {
             l2: 256 + n as u16,
             l3: 270 + n as u16,
             length: n as u16,
-            scratch: 0,
+            ..Row::default()
         }
     }
 
@@ -616,21 +845,33 @@ mod tests {
         fn packets_part_ways_in_order_with_all_that_is_known_of_them(
             edges in proptest::collection::vec(0u16..5, 0..=256),
             already in 0usize..256,
-            scratch in any::<bool>(),
+            // Which packets have scratch, and which have what in lazy columns; of both vectors.
+            has_scratch in any::<[u8; 2]>(),
+            lazy in any::<[[u8; LAZY]; 2]>(),
         ) {
+            let marked = |mut row: Row, n: usize, which: usize| {
+                if has_scratch[which] >> (n % 8) & 1 != 0 {
+                    row.scratch = Scratch::of(Number(n as u32 + 1));
+                }
+                for (at, bits) in lazy[which].into_iter().enumerate() {
+                    row.lazy[at] = if bits & 1 << (n % 8) & 0x5a != 0 { (n * (at + 1)) as u32 } else { 0 };
+                }
+                row
+            };
             let pool = Pool::new(1024, false).unwrap();
             let mut buffers = Buffers::new(&pool, 1024);
             let mut vector = Vector::new();
             for (n, &edge) in edges.iter().enumerate() {
-                let mut row = row(&mut buffers, n as u32);
-                row.scratch = if scratch { n as u64 + 1 } else { 0 };
+                let row = marked(row(&mut buffers, n as u32), n, 0);
                 vector.push(row, edge);
             }
+            vector.pass_scratch_on();
+            let mut whole = Vec::new();
             for edge in 0..5 {
                 let mut to = Vector::new();
-                for n in 0..already {
-                    to.push(row(&mut buffers, n as u32), 0);
-                }
+                let before: Vec<Row> = (0..already).map(|n| marked(row(&mut buffers, n as u32), n, 1)).collect();
+                before.iter().for_each(|row| to.push(*row, 0));
+                to.pass_scratch_on();
                 let mut mask = vector.mask_of(edge, &Mask::first(vector.len()));
                 let rows = (0..vector.len()).filter(|&i| edges[i] == edge);
                 let expected: Vec<Row> = rows.map(|i| vector.row(i)).collect();
@@ -642,8 +883,24 @@ mod tests {
                 for (i, row) in expected.iter().take(fit).enumerate() {
                     prop_assert_eq!(&to.row(already + i), row);
                 }
+                for (i, row) in before.iter().enumerate() {
+                    prop_assert_eq!(&to.row(i), row);
+                }
+                whole.push((Mask::first(vector.len()), edge, expected));
                 let packets: Vec<_> = to.packets()[..already].to_vec();
                 buffers.free(&packets);
+            }
+            // In place, and appended.
+            let alike = vector.alike();
+            for (_, edge, expected) in whole {
+                let mut other = Vector::new();
+                prop_assert_eq!(other.append(&vector, 0), vector.len());
+                let mask = other.mask_of_all(&vector, edge);
+                other.keep(&mask, alike);
+                let kept: Vec<Row> = (0..other.len()).map(|i| other.row(i)).collect();
+                prop_assert_eq!(&kept, &expected);
+                other.pass_scratch_on();
+                prop_assert!((0..other.len()).all(|i| other.row(i).scratch.is_none()), "not left anew");
             }
         }
     }
@@ -703,11 +960,51 @@ mod tests {
         let pool = Pool::new(1024, false).unwrap();
         let mut buffers = Buffers::new(&pool, 1024);
         let (mut a, mut b) = (Vector::new(), Vector::new());
-        a.push(Row { scratch: 9, ..row(&mut buffers, 1) }, 0);
+        a.push(Row { scratch: Scratch::of(Number(9)), ..row(&mut buffers, 1) }, 0);
         b.push(row(&mut buffers, 2), 0);
         a.append(&b, 0);
-        assert_eq!((a.row(0).scratch, a.row(1).scratch), (9, 0));
+        assert_eq!((a.left(0), a.left::<Number>(1)), (Some(Number(9)), None));
         b.append(&a, 0);
-        assert_eq!((b.row(0).scratch, b.row(1).scratch), (0, 9));
+        assert_eq!((b.left::<Number>(0), b.left(1)), (None, Some(Number(9))));
+    }
+
+    #[test]
+    fn scratch_and_lazy_columns_of_the_last_use_are_not_seen_in_the_next() {
+        let pool = Pool::new(1024, false).unwrap();
+        let mut buffers = Buffers::new(&pool, 1024);
+        let mut vector = Vector::new();
+        let full = row(&mut buffers, 1).with_lazy(Lazy::Table, 7).with_lazy(Lazy::FlowHash, 8);
+        vector.push(Row { scratch: Scratch::of(Number(9)), ..full }, 0);
+        vector.clear();
+        assert_eq!((vector.lazy(Lazy::Table), vector.lazy(Lazy::FlowHash)), (None, None));
+        let plain = row(&mut buffers, 2);
+        vector.push(plain, 0);
+        assert_eq!(vector.row(0), plain);
+        vector.lazy_mut(Lazy::Table)[0] = 5;
+        let alike = row(&mut buffers, 3);
+        vector.extend_alike(&[alike.packet], alike, 0);
+        vector.push(row(&mut buffers, 4).with_lazy(Lazy::TxInterface, 6), 0);
+        assert_eq!(vector.lazy(Lazy::Table), Some(&[5, 0, 0][..]));
+        assert_eq!(vector.lazy(Lazy::TxInterface), Some(&[0, 0, 6][..]));
+        assert_eq!((vector.one_lazy(Lazy::Table), vector.one_lazy(Lazy::Cursor)), (None, Some(0)));
+        vector.clear_lazy(Lazy::Table);
+        assert_eq!(vector.row(0).lazy(Lazy::Table), 0);
+    }
+
+    #[test]
+    fn a_node_reads_what_it_has_left_itself_and_the_next_but_one_nothing() {
+        let pool = Pool::new(1024, false).unwrap();
+        let mut buffers = Buffers::new(&pool, 1024);
+        let mut vector = Vector::new();
+        (0..3).for_each(|n| vector.push(row(&mut buffers, n), 0));
+        vector.leave_all([1, 2, 3].map(Number).into_iter());
+        vector.pass_scratch_on();
+        vector.leave(1, Number(20));
+        let read = |vector: &Vector| [0, 1, 2].map(|i| vector.left::<Number>(i).map_or(0, |number| number.0));
+        assert_eq!(read(&vector), [1, 20, 3]);
+        vector.pass_scratch_on();
+        assert_eq!(read(&vector), [0, 20, 0]);
+        vector.pass_scratch_on();
+        assert_eq!(read(&vector), [0, 0, 0]);
     }
 }

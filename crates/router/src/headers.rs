@@ -24,6 +24,16 @@ pub(crate) fn trace_mpls(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Re
     writeln!(f, "{}", Summary::mpls(snapshot.l3()).indented(2))
 }
 
+graph::scratch_number! {
+    /// Where the payload of an IP packet begins, behind options or extension headers: bytes from its network header.
+    pub(crate) struct PayloadAt(u32) = "payload offset"
+}
+
+/// What the node before left as [`PayloadAt`]. Without it there is no payload: the offset is beyond any packet.
+pub(crate) fn payload_at(row: &Row) -> usize {
+    row.scratch.read().map_or(usize::from(u16::MAX), |PayloadAt(at)| at as usize)
+}
+
 /// The packet's bytes from its network header to the end of its first buffer.
 pub(crate) fn visible<'a>(cx: &'a Context<'_>, row: &Row) -> &'a [u8] {
     let available = row.first_length(cx.buffers).saturating_sub((row.l3 - row.l2) as usize);

@@ -161,13 +161,13 @@ impl LabelLookup {
     /// # Panics
     /// When there are not as many swaps as entries.
     #[inline]
-    pub fn lookup_batch(&self, _: &Round<'_>, entries: &mut [u32], swaps: &mut [u64]) {
+    pub fn lookup_batch(&self, _: &Round<'_>, entries: &mut [u32], swaps: &mut [u32]) {
         assert_eq!(entries.len(), swaps.len());
         let array = self.array();
         for (entry, swap) in entries.iter_mut().zip(swaps) {
             // Nothing depends on the load: as many are under way as the processor can have.
             let word = array[LabelKey::of_entry(*entry).place()].load(Ordering::Acquire);
-            (*entry, *swap) = (word as u32, word >> 32);
+            (*entry, *swap) = (word as u32, (word >> 32) as u32);
         }
     }
 }
@@ -221,7 +221,7 @@ mod tests {
             for ((key, entry), (leaf, swap)) in keys.iter().zip(entries).zip(leaves.into_iter().zip(swaps)) {
                 prop_assert_eq!(LabelKey::of_entry(entry), *key);
                 let expected = book.get(key).copied().unwrap_or(LabelAction::MISS);
-                let found = LabelAction { leaf: Leaf(leaf), swap: swap as u32 };
+                let found = LabelAction { leaf: Leaf(leaf), swap };
                 prop_assert_eq!((found, lookup.lookup(&round, *key), table.get(*key)), (expected, expected, expected));
             }
         }

@@ -99,7 +99,8 @@ impl Core {
             if self.capture.wants(Point::Received) {
                 self.capture.take(&self.buffers, &vector, Point::Received, None, 0);
             }
-            let vector = self.trace_source(index, vector);
+            let mut vector = self.trace_source(index, vector);
+            vector.pass_scratch_on();
             self.enqueue(index, vector);
         }
         let after = ticks();
@@ -281,6 +282,7 @@ impl Core {
             if vector.traced {
                 self.trace_current(index);
             }
+            self.current.as_mut().expect("as above").pass_scratch_on();
             let next = if alone { self.next_alone(at) } else { None };
             if next.is_none() {
                 self.part(index);
@@ -326,11 +328,12 @@ impl Core {
         let vector = self.current.take().expect("a node has run");
         self.enqueue(from, vector);
         if !self.emitted.is_empty() {
-            for vector in std::mem::take(&mut self.emitted) {
+            for mut vector in std::mem::take(&mut self.emitted) {
                 // What was taken leaves its record when it goes on.
                 if vector.traced {
                     self.trace(from, &vector);
                 }
+                vector.pass_scratch_on();
                 self.enqueue(from, vector);
             }
         }

@@ -304,7 +304,7 @@ impl ArpInput {
             target_ip: arp.sender_ip,
         };
         write_frame(cx, row, &view.link_header(arp.sender_mac, EtherType::ARP), &reply);
-        row.scratch = view.index.0 as u64;
+        row.set_tx_interface(view.index);
         cx.count(counter, 1);
         Edge::Reply
     }

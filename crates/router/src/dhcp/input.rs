@@ -1,14 +1,15 @@
 //! `ip4-dhcp-client`: what DHCP servers say to clients, UDP port 68.
 //!
-//! Reads: the datagram behind the UDP header, whose place is in the scratch word. Tells control what is for a client
+//! Reads: the datagram behind the UDP header, whose place is in scratch. Tells control what is for a client
 //! of ours, at most [`MAX_ANSWERS`] messages for each that the client sent. Next: `ip4-punt`, for a client of the
 //! host's, when the interface has none of ours.
 
 use super::{Event, MAX_TEXT};
 use crate::chunks::Chunks;
 use crate::events::EventSender;
+use crate::local::datagram_at;
 use crate::punt::Unclaimed;
-use graph::{Context, InterfaceIndex, Map, NodeSpec, Row, Vector};
+use graph::{Context, InterfaceIndex, Map, NodeSpec, Row, Scratch, Vector};
 use rcu::Published;
 use std::sync::Arc;
 use wire::MacAddress;
@@ -80,7 +81,7 @@ impl DhcpInput {
     fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
         let clients = self.clients.load(cx.round);
         let Some(client) = clients.0.get(row.rx_interface.0 as usize) else {
-            row.scratch = Unclaimed::Port.into();
+            row.scratch = Scratch::of(Unclaimed::Port);
             return Edge::Punt;
         };
         let client = *client;
@@ -114,7 +115,7 @@ impl Map for DhcpInput {
 /// What a message says, and for whom; `Err(())` when it is of another client; `None` when it is malformed.
 fn read(cx: &Context<'_>, row: &Row) -> Option<Result<(Event, MacAddress), ()>> {
     let bytes = &cx.buffers.bytes(row.packet)[..];
-    let start = row.scratch as usize;
+    let start = datagram_at(row);
     let here = (row.l2 as usize + row.first_length(cx.buffers)).min(bytes.len());
     // One that is longer than a buffer is none that we said we take.
     let datagram = udp::Header::new_checked(bytes.get(start..here)?).ok()?;

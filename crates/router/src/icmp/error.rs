@@ -1,6 +1,6 @@
 //! `ip4-icmp-error`: tells the sender of a packet why the packet was not forwarded.
 //!
-//! Reads: the packet, and in the scratch word a [`Report`] of what to say. Writes: the ICMP message around the start
+//! Reads: the packet, and in scratch a [`Report`] of what to say. Writes: the ICMP message around the start
 //! of the packet, in place; `target`, the sender. Next: `ip4-lookup`; `mpls-lookup` with a report on a packet that a
 //! label led here: the report follows the packet's path, with the same labels.
 //!
@@ -18,7 +18,7 @@ use crate::headers::is_one_host;
 use crate::interface::SharedViews;
 use crate::ip::Fibs4;
 use crate::rate::TokenBucket;
-use graph::{Context, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
+use graph::{Context, InterfaceIndex, Map, NodeSpec, Row, Scratch, Vector, flag};
 use std::net::Ipv4Addr;
 use tables::{ObjectHandle, kind};
 use wire::Family;
@@ -178,7 +178,7 @@ impl IcmpError {
             return Edge::RateLimited;
         }
         self.next_id = self.next_id.wrapping_add(1);
-        cx.drop_original(row, reason_of(SENT, Report::from(row.scratch)).into());
+        cx.drop_original(row, reason_of(SENT, Report::left(row)).into());
         let label = report::label_of(cx, row);
         write(cx, row, us, sender, self.next_id);
         let Some(label) = label else { return Edge::Lookup };
@@ -188,7 +188,7 @@ impl IcmpError {
 
     /// Reports an echo request of this router that is not forwarded to the control thread. Returns whether it was one.
     fn tell_ping(&self, cx: &Context<'_>, row: &Row) -> bool {
-        let Report { kind, code, .. } = Report::from(row.scratch);
+        let Report { kind, code, .. } = Report::left(row);
         let event = ping::answer::refused(cx, row, Refusal::Ip4(kind, code));
         event.is_some_and(|event| self.events.try_send(event.into()).is_ok())
     }
@@ -284,12 +284,12 @@ fn write(cx: &mut Context<'_>, row: &mut Row, us: Ipv4Addr, sender: Ipv4Addr, id
     let l3 = row.l3 as usize;
     let begin = l3 - HEADERS;
     let packet = &mut cx.buffers.bytes_mut(row.packet)[begin..l3 + quote];
-    emit(packet, Report::from(row.scratch), us, sender, id);
+    emit(packet, Report::left(row), us, sender, id);
     row.l2 = begin as u16;
     row.l3 = begin as u16;
     row.length = (HEADERS + quote) as u16;
     row.target = sender.into();
-    row.scratch = 0;
+    row.scratch = Scratch::NONE;
     row.flags = (row.flags & flag::TRACED) | flag::ORIGINATED | check::EXAMINED;
 }
 

@@ -8,7 +8,7 @@ use super::ping::awaited::Awaited;
 use crate::events::EventSender;
 use crate::headers::transport_checksum;
 use crate::punt::{SharedPunts, Unclaimed};
-use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Vector, flag};
+use graph::{Context, CounterSpec, Map, NodeSpec, Row, Scratch, Severity, Vector, flag};
 use wire::checksum;
 use wire::icmpv4::{self, Type};
 use wire::{Family, batch::check, ipv4};
@@ -76,7 +76,7 @@ impl EchoInput {
         }
         let ways = self.punts.load(cx.round).of(Family::Ip4);
         let Some(reason) = Unclaimed::message(row, ways) else { return Edge::Own };
-        row.scratch = reason.into();
+        row.scratch = Scratch::of(reason);
         Edge::Unclaimed
     }
 }

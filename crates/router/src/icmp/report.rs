@@ -1,9 +1,10 @@
 //! ICMP errors about packets that were not forwarded, of either family, and their counters.
 
-use graph::{Context, Row, flag};
+use graph::{Context, Row, ScratchKind, ScratchValue, flag};
 use std::fmt;
 use wire::batch::check;
 use wire::mpls::{ENTRY_LEN, StackEntry};
+use wire::{icmpv4, icmpv6};
 
 /// What to say: type, code and the word behind the checksum, as it travels in scratch. Types are a family's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,15 +14,40 @@ pub struct Report<T> {
     pub rest: u32,
 }
 
-impl<T: Into<u8>> From<Report<T>> for u64 {
-    fn from(report: Report<T>) -> u64 {
-        (report.kind.into() as u64) << 40 | (report.code as u64) << 32 | report.rest as u64
+/// A family's types of messages.
+pub trait MessageType: Copy + fmt::Debug + From<u8> + Into<u8> {
+    /// Reports with such types are of this kind of scratch.
+    const REPORTS: ScratchKind;
+    /// For packets that come without a report: the destination cannot be reached.
+    const UNREACHABLE: Self;
+}
+
+impl MessageType for icmpv4::Type {
+    const REPORTS: ScratchKind = ScratchKind::named("icmp report");
+    const UNREACHABLE: Self = icmpv4::Type::DESTINATION_UNREACHABLE;
+}
+
+impl MessageType for icmpv6::Type {
+    const REPORTS: ScratchKind = ScratchKind::named("icmp6 report");
+    const UNREACHABLE: Self = icmpv6::Type::DESTINATION_UNREACHABLE;
+}
+
+impl<T: MessageType> ScratchValue for Report<T> {
+    const KIND: ScratchKind = T::REPORTS;
+    fn to_words(self) -> [u32; 3] {
+        [self.kind.into().into(), self.code.into(), self.rest]
+    }
+    fn from_words([kind, code, rest]: [u32; 3]) -> Report<T> {
+        Report { kind: (kind as u8).into(), code: code as u8, rest }
     }
 }
 
-impl<T: From<u8>> From<u64> for Report<T> {
-    fn from(word: u64) -> Report<T> {
-        Report { kind: ((word >> 40) as u8).into(), code: (word >> 32) as u8, rest: word as u32 }
+impl<T: MessageType> Report<T> {
+    /// What the node before left to say about a packet.
+    pub fn left(row: &Row) -> Report<T> {
+        let report = row.scratch.read();
+        debug_assert!(report.is_some(), "a packet without a report");
+        report.unwrap_or(Report { kind: T::UNREACHABLE, code: 0, rest: 0 })
     }
 }
 

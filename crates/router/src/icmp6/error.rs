@@ -1,6 +1,6 @@
 //! `ip6-icmp-error`: tells the sender of a packet why the packet was not forwarded (RFC 4443 section 3).
 //!
-//! Reads: the packet, and in the scratch word a [`Report`] of what to say. Writes: the ICMPv6 message around the start
+//! Reads: the packet, and in scratch a [`Report`] of what to say. Writes: the ICMPv6 message around the start
 //! of the packet, in place. Next: `ip6-lookup`; or `ip6-glean` when the sender has a link-local address.
 //!
 //! No error is sent about the packets that RFC 4443 2.4 (e) lists, and each worker sends no more than the operator
@@ -168,7 +168,7 @@ impl Icmp6Error {
     }
 
     fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
-        let report = Report::from(row.scratch);
+        let report = Report::left(row);
         match forbidden(cx, row, report.is_about_groups()) {
             Some(Edge::AboutOurs) if self.tell_ping(cx, row, report) => return Edge::OwnRequest,
             Some(reason) => return reason,

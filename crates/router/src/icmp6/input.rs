@@ -1,6 +1,6 @@
 //! `ip6-icmp-input`: ICMPv6 messages to this router.
 //!
-//! Reads: the message, whose offset from `l3` is in the scratch word. Writes: the echo reply in place, with an IPv6
+//! Reads: the message, whose offset from `l3` is in scratch. Writes: the echo reply in place, with an IPv6
 //! header directly before it. Next: `ip6-lookup` with a reply; `ip6-glean` with a reply from or to a link-local address
 //! (`ip6-local` when the router pinged itself); `icmp6-neighbor-discovery` with its messages; `ip6-punt` with messages
 //! that no node here answers. The worker reports replies to the router's own pings, and errors about them, to the
@@ -8,12 +8,13 @@
 
 use super::reply_path::{self, ReplyPath};
 use crate::events::EventSender;
+use crate::headers::payload_at;
 use crate::headers::transport_checksum;
 use crate::icmp::ping::awaited::Awaited;
 use crate::interface::SharedViews;
 use crate::ip6::OUR_HOP_LIMIT;
 use crate::punt::{SharedPunts, Unclaimed};
-use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Row, Severity, Vector, flag};
+use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Row, Scratch, Severity, Vector, flag};
 use tables::Leaf;
 use wire::Family;
 use wire::batch::check;
@@ -70,7 +71,7 @@ impl Icmp6Input {
     }
 
     fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
-        let (l3, before) = (row.l3 as usize, row.scratch as usize);
+        let (l3, before) = (row.l3 as usize, payload_at(row));
         let start = l3 + before;
         let length = row.l3_length().saturating_sub(before);
         // Drivers keep a packet's headers in its first buffer. A message that long extension headers push out of it is
@@ -106,7 +107,7 @@ impl Icmp6Input {
     fn leave(&self, cx: &Context<'_>, row: &mut Row) -> Edge {
         let ways = self.punts.load(cx.round).of(Family::Ip6);
         let Some(reason) = Unclaimed::message(row, ways) else { return Edge::Own };
-        row.scratch = reason.into();
+        row.scratch = Scratch::of(reason);
         Edge::Unclaimed
     }
 
@@ -169,7 +170,7 @@ impl Icmp6Input {
 /// Marks a received packet as this router's own.
 pub(crate) fn becomes_ours(row: &mut Row) {
     row.flags = (row.flags & (flag::TRACED | flag::OFFLOAD | flag::CHAINED)) | flag::ORIGINATED | check::EXAMINED6;
-    row.scratch = 0;
+    row.scratch = Scratch::NONE;
 }
 
 impl Map for Icmp6Input {

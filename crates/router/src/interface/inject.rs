@@ -1,6 +1,6 @@
 //! `control-input`: frames that control sends, ready for the wire.
 //!
-//! Next: `interface-output`, with the interface in the scratch word.
+//! Next: `interface-output`, with the interface in `tx_interface`.
 
 use graph::buffer::{DATA_SIZE, HEADROOM};
 use graph::{CounterSpec, Expand, Expansion, InterfaceIndex, NodeSpec, Row, Severity, Snapshot, Vector, flag};
@@ -48,16 +48,16 @@ impl Expand for Inject {
                 continue;
             };
             x.cx.buffers.bytes_mut(packet)[HEADROOM..HEADROOM + frame.len()].copy_from_slice(&frame);
-            let row = Row {
+            let mut row = Row {
                 packet,
                 rx_interface: interface,
                 flags: flag::ORIGINATED,
                 l2: HEADROOM as u16,
                 l3: (HEADROOM + header) as u16,
                 length: frame.len() as u16,
-                scratch: interface.0 as u64,
                 ..Row::default()
             };
+            row.set_tx_interface(interface);
             x.originate(row, Edge::Output.into());
         }
     }

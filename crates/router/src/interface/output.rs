@@ -2,10 +2,9 @@
 //!
 //! [`Output`] (`NAME-output`): the last stop before the device. It completes what the device cannot (checksums,
 //! segmentation) and drops packets of an interface that is down. Reads: `flags`, offloads. Writes: the interface into
-//! the scratch word for `span-output`. Next: `NAME-tx`, by way of `span-output` when the interface is mirrored.
+//! `tx_interface` for `span-output`. Next: `NAME-tx`, by way of `span-output` when the interface is mirrored.
 //!
-//! [`Demultiplex`] (`interface-output`): for nodes that pick an interface by number. Reads: the interface from the
-//! scratch word. Next: that interface's output.
+//! [`Demultiplex`] (`interface-output`): for nodes that pick an interface by number. Reads: `tx_interface`. Next: that interface's output.
 
 use super::SharedViews;
 use drivers::TxOffloads;
@@ -78,7 +77,9 @@ impl Output {
         if !mirrored || row.flags & flag::MIRRORED != 0 {
             return (row, self.tx);
         }
-        (Row { scratch: self.index.0.into(), ..row }, OutputEdge::Span.into())
+        let mut row = row;
+        row.set_tx_interface(self.index);
+        (row, OutputEdge::Span.into())
     }
 
     /// Sends a vector on when the interface is mirrored.
@@ -180,7 +181,7 @@ impl Map for Demultiplex {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         let view = self.view.load(cx.round);
         for i in 0..vector.len() {
-            let interface = InterfaceIndex(vector.row(i).scratch as u32);
+            let interface = vector.tx_interface(i);
             let to = view.get(interface).map_or(DemultiplexEdge::Gone.into(), |view| view.output);
             vector.set_edge(i, to);
         }

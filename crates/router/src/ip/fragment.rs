@@ -1,7 +1,7 @@
 //! `ip4-frag`, `ip6-frag`: fragment packets that are longer than their next hop's MTU (RFC 791 section 3.2, RFC 8200
 //! section 4.5).
 //!
-//! Reads: the packet; in the scratch word, the MTU. Writes: each fragment into buffers of its own, because each needs
+//! Reads: the packet; in scratch, the MTU. Writes: each fragment into buffers of its own, because each needs
 //! room for a link header. Next: `ip4-rewrite` or `ip6-rewrite` again, which counts the hop on each fragment and gives
 //! it its link header.
 //!
@@ -14,7 +14,7 @@
 use drivers::offload::{self, OffloadError};
 use drivers::{Chain, link};
 use graph::buffer::{DATA_SIZE, HEADROOM};
-use graph::{Buffers, CounterSpec, Expand, Expansion, NodeSpec, PacketIndex, Row, Severity, Vector, flag};
+use graph::{Buffers, CounterSpec, Expand, Expansion, NodeSpec, PacketIndex, Row, Scratch, Severity, Vector, flag};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hash};
 use wire::Family;
@@ -386,7 +386,7 @@ impl Cut {
             l2: HEADROOM as u16,
             l3: HEADROOM as u16,
             length: length as u16,
-            scratch: 0,
+            scratch: Scratch::NONE,
             ..*whole
         }
     }
@@ -443,11 +443,16 @@ impl Identifications {
     }
 }
 
+graph::scratch_number! {
+    /// The length of the longest fragment, from its IP header on.
+    pub(crate) struct Mtu(u16) = "mtu"
+}
+
 impl Expand for Cutter {
     fn process(&mut self, x: &mut Expansion<'_, '_>, vector: &mut Vector) {
         for i in 0..vector.len() {
             let mut row = vector.row(i);
-            let mtu = row.scratch as u16 as usize;
+            let mtu = row.scratch.read().map_or(0, |Mtu(mtu)| mtu.into());
             match self.cut(x.cx.buffers, &mut row, mtu) {
                 Ok(()) => {
                     x.cx.count(FRAGMENTED, 1);

@@ -4,7 +4,7 @@
 use super::control::TableIndex;
 use super::fibs::Lookup;
 use crate::{icmp, icmp6};
-use graph::{EdgeIndex, EdgeSpec, Row, Snapshot, Vector, flag};
+use graph::{EdgeIndex, EdgeSpec, Lazy, Row, Scratch, Snapshot, Vector, flag};
 use std::fmt;
 use tables::{Leaf, Lookup4, Lookup6, kind};
 use wire::batch::{FlowFields, Frames, check};
@@ -110,8 +110,8 @@ pub trait Forwarding: Lookup {
     fn flow_hashes(frames: &Frames<'_>, flags: &[u32], seed: u32, hashes: &mut [u32]);
     /// The hash of one packet's flow, by other fields than the default ones.
     fn flow_hash_by(fields: FlowFields, bytes: &[u8; 64], flags: u32, seed: u32) -> u32;
-    /// The report to the sender of a packet that its route refuses, in the form that the ICMP error nodes read.
-    fn refusal(leaf: Leaf) -> u64;
+    /// The report to the sender of a packet that its route refuses, for the ICMP error nodes.
+    fn refusal(leaf: Leaf) -> Scratch;
     /// Displays a packet in a trace.
     fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result;
 }
@@ -137,7 +137,7 @@ impl Forwarding for Lookup4 {
         batch::flow_hash_by(fields, bytes, flags & check::FRAGMENT == 0, seed)
     }
 
-    fn refusal(leaf: Leaf) -> u64 {
+    fn refusal(leaf: Leaf) -> Scratch {
         use icmpv4::unreachable;
         let report = match leaf.kind() {
             // RFC 1812 4.3.3.1: no route is code 0; code 1 is for the last hop.
@@ -145,7 +145,7 @@ impl Forwarding for Lookup4 {
             kind::PROHIBIT => icmp::Report::prohibited(),
             _ => icmp::Report::unreachable(unreachable::HOST),
         };
-        report.into()
+        Scratch::of(report)
     }
 
     fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
@@ -175,14 +175,14 @@ impl Forwarding for Lookup6 {
     }
 
     /// RFC 4443 section 3.1.
-    fn refusal(leaf: Leaf) -> u64 {
+    fn refusal(leaf: Leaf) -> Scratch {
         use icmpv6::unreachable;
         let report = match leaf.kind() {
             kind::MISS => icmp6::Report::unreachable(unreachable::NO_ROUTE),
             kind::PROHIBIT => icmp6::Report::unreachable(unreachable::PROHIBITED),
             _ => icmp6::Report::unreachable(unreachable::ADDRESS),
         };
-        report.into()
+        Scratch::of(report)
     }
 
     fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
@@ -212,20 +212,16 @@ pub fn dispatch<L: Forwarding>(vector: &mut Vector) {
     }
 }
 
-/// Reports have fewer bits. Above them a trace has the table in which the packet was looked up.
-const TABLE_SHIFT: u32 = 48;
-
-/// Adds the table in which a packet was looked up to its trace, beside the report for the ICMP error node.
+/// Notes the table in which a traced packet was looked up, for its trace.
 pub fn note_tables(vector: &mut Vector, table_of: impl Fn(&Row) -> TableIndex) {
     if vector.any_flags() & flag::TRACED == 0 {
         return;
     }
     for i in 0..vector.len() {
-        let row = vector.row(i);
-        let has_report = vector.columns().edge[i] == Edge::IcmpError as EdgeIndex;
-        let report = if has_report { row.scratch & ((1 << TABLE_SHIFT) - 1) } else { 0 };
+        let mut row = vector.row(i);
         if row.flags & flag::TRACED != 0 {
-            vector.set_scratch(i, report | u64::from(table_of(&row).0) << TABLE_SHIFT);
+            row.set_lazy(Lazy::Table, u32::from(table_of(&row).0) + 1);
+            vector.set_row(i, row);
         }
     }
 }
@@ -233,7 +229,7 @@ pub fn note_tables(vector: &mut Vector, table_of: impl Fn(&Row) -> TableIndex) {
 /// The trace of nodes that look packets up in the table of their interface.
 pub fn trace_lookup<L: Forwarding>(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
     let leaf = Leaf(snapshot.row.target);
-    writeln!(f, "  fib {} dpo-idx {}", snapshot.row.scratch >> TABLE_SHIFT, leaf.index())?;
+    writeln!(f, "  fib {} dpo-idx {}", snapshot.row.lazy(Lazy::Table).saturating_sub(1), leaf.index())?;
     L::trace(snapshot, f)
 }
 

@@ -5,10 +5,11 @@
 //!
 //! Packets from another host are dropped when their source is one of our addresses, or has no route back.
 //!
-//! Reads: protocol and fragment bits. Writes: for UDP, the length of the IPv4 header into the scratch word. Next:
+//! Reads: protocol and fragment bits. Writes: for UDP, the length of the IPv4 header into scratch. Next:
 //! fragments to reassembly, from where the whole datagram returns here; other packets by protocol; packets that no node
-//! here takes to `ip4-punt`, with the reason in the scratch word.
+//! here takes to `ip4-punt`, with the reason in scratch.
 
+use crate::headers::PayloadAt;
 use crate::ip::source::{Fault, Sources};
 use crate::punt::Unclaimed;
 use graph::{Context, Map, NodeSpec, Vector};
@@ -64,7 +65,7 @@ impl Map for Ip4Local {
                 match protocol {
                     Protocol::ICMP => Edge::Icmp,
                     Protocol::UDP => {
-                        vector.set_scratch(i, length.into());
+                        vector.leave(i, PayloadAt(length));
                         Edge::Udp
                     }
                     protocol => {
@@ -72,7 +73,7 @@ impl Map for Ip4Local {
                             Protocol::TCP => Unclaimed::Segment { at: length },
                             _ => Unclaimed::Protocol { named_at: 0 },
                         };
-                        vector.set_scratch(i, reason.into());
+                        vector.leave(i, reason);
                         Edge::Unclaimed
                     }
                 }

@@ -135,7 +135,7 @@ impl Map for Ip4Options {
                     Report::parameter_problem(at)
                 }
             };
-            vector.set_scratch(i, report.into());
+            vector.leave(i, report);
             vector.set_edge(i, Edge::IcmpError.into());
         }
     }

@@ -1,7 +1,7 @@
 //! `ip4-rewrite`: sends packets to their next hop.
 //!
 //! Reads: `target` (an adjacency), `l3`, `length`, check bits. Writes: the link header and the TTL into the packet;
-//! `l2` and `length`; for `ip4-frag`, the MTU in the scratch word. Next: the adjacency's interface output; `ip4-arp`
+//! `l2` and `length`; for `ip4-frag`, the MTU in scratch. Next: the adjacency's interface output; `ip4-arp`
 //! when the next hop is not known (`ip6-discover-neighbor` when the next hop has an IPv6 address, as labelled packets
 //! may have); `ip4-frag` when the packet is too long; `ip4-icmp-error` when a long packet must not be fragmented, or
 //! the TTL has expired; `ip4-redirect` when the packet leaves by the interface that it came by, and its sender may get
@@ -11,6 +11,7 @@ use super::options;
 use crate::icmp::{Policy, Report, SharedPolicy};
 use crate::interface::{SharedViews, ViewTable};
 use crate::ip::forward::{forward_one, forward_vector, turns_back};
+use crate::ip::fragment::Mtu;
 use graph::{Context, CounterSpec, EdgeIndex, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
 use tables::object::ObjectRef;
@@ -138,14 +139,14 @@ fn one(
         if ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]).ttl() == 0 {
             cx.count(TTL_ZERO, 1);
         }
-        vector.set_scratch(i, Report::ttl_expired().into());
+        vector.leave(i, Report::ttl_expired());
         return Edge::IcmpError.into();
     }
     let is_long = wire_length(cx, &row) > object.mtu() as usize;
     if is_long && must_not_be_cut(cx, &row, object.mtu()) {
         // RFC 1191 section 4, RFC 1812 4.2.2.7.
         cx.count(MUST_NOT_BE_CUT, 1);
-        vector.set_scratch(i, Report::fragmentation_needed(object.mtu()).into());
+        vector.leave(i, Report::fragmentation_needed(object.mtu()));
         return Edge::IcmpError.into();
     }
     if !object.is_complete() {
@@ -159,7 +160,7 @@ fn one(
         return Edge::Redirect.into();
     }
     if is_long {
-        vector.set_scratch(i, object.mtu().into());
+        vector.leave(i, Mtu(object.mtu()));
         return Edge::Fragment.into();
     }
     let rewrite = object.rewrite();

@@ -5,15 +5,16 @@
 //! no route back.
 //!
 //! Reads: source and extension headers. Writes: `scratch`, the offset of the payload from the IPv6 header. Next: by the
-//! payload's protocol; `ip6-punt` when no node here takes it, with the reason in the scratch word;
+//! payload's protocol; `ip6-punt` when no node here takes it, with the reason in scratch;
 //! `ip6-local-full-reassembly` with fragments, from where the whole packet returns here.
 
+use crate::headers::PayloadAt;
 use crate::icmp6::Report;
 use crate::interface::SharedViews;
 use crate::ip::source::{Fault, Sources};
 use crate::ip6::Ip6View;
 use crate::punt::Unclaimed;
-use graph::{Context, InterfaceIndex, Map, NodeSpec, Row, Vector};
+use graph::{Context, InterfaceIndex, Map, NodeSpec, Row, Scratch, Vector};
 use tables::{Leaf, Lookup6};
 use wire::icmpv6::{Type, parameter_problem};
 use wire::ipv4::Protocol;
@@ -118,7 +119,7 @@ fn deliver(cx: &Context<'_>, row: &mut Row) -> Edge {
     let header = ipv6::Header::new_unchecked(bytes);
     let (first, rest) = (header.next_header(), &bytes[HEADER_LEN..]);
     let mut problem = |code: u8, at: usize| {
-        row.scratch = Report::parameter_problem(code, at as u32).into();
+        row.scratch = Scratch::of(Report::parameter_problem(code, at as u32));
         Edge::IcmpError
     };
     let chain = match Chain::walk(first, rest) {
@@ -154,14 +155,14 @@ fn deliver(cx: &Context<'_>, row: &mut Row) -> Edge {
     let reason = match chain.protocol {
         next_header::NONE => return Edge::NoNextHeader,
         Protocol::ICMP6 | Protocol::UDP => {
-            row.scratch = at as u64;
+            row.scratch = Scratch::of(PayloadAt(at as u32));
             return if chain.protocol == Protocol::UDP { Edge::Udp } else { Edge::Icmp };
         }
         Protocol::TCP => Unclaimed::Segment { at: at as u32 },
         // RFC 8200 section 4: the offset of the byte that names the protocol.
         _ => Unclaimed::Protocol { named_at: chain.named_at.map_or(NEXT_HEADER_AT, |at| HEADER_LEN + at) as u32 },
     };
-    row.scratch = reason.into();
+    row.scratch = Scratch::of(reason);
     Edge::Unclaimed
 }
 

@@ -1,7 +1,7 @@
 //! `ip6-rewrite`: sends packets to their next hop.
 //!
 //! Reads: `target` (an adjacency), `l3`, `length`, check bits. Writes: the link header and the hop limit into the
-//! packet; `l2` and `length`; for `ip6-frag`, the MTU in the scratch word. Next: the adjacency's interface output,
+//! packet; `l2` and `length`; for `ip6-frag`, the MTU in scratch. Next: the adjacency's interface output,
 //! through `ip6-stale-neighbor` when the next hop was not confirmed lately; `ip6-discover-neighbor` when the next hop
 //! is not known (`ip4-arp` when the next hop has an IPv4 address, as labelled packets may have); `ip6-frag` when a
 //! packet of this router is too long; `ip6-icmp-error` when a forwarded packet is too long, its hop limit has expired,
@@ -11,6 +11,7 @@
 use crate::icmp::{SharedPolicy, Switches};
 use crate::icmp6::Report;
 use crate::ip::forward::{forward_one, forward_vector, turns_back};
+use crate::ip::fragment::Mtu;
 use graph::{Context, CounterSpec, EdgeIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
 use tables::object::ObjectRef;
@@ -101,11 +102,11 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
     }
     if forwarded && row.flags & check::MARTIAN_SOURCE != 0 {
         // RFC 4291 2.5.6, RFC 4443 3.1: a link-local source must not leave its link.
-        vector.set_scratch(i, Report::unreachable(unreachable::BEYOND_SCOPE).into());
+        vector.leave(i, Report::unreachable(unreachable::BEYOND_SCOPE));
         return Edge::IcmpError.into();
     }
     if forwarded && row.flags & check::TTL != 0 {
-        vector.set_scratch(i, Report::hop_limit_exceeded().into());
+        vector.leave(i, Report::hop_limit_exceeded());
         return Edge::IcmpError.into();
     }
     let is_long = wire_length(cx, &row) > object.mtu() as usize;
@@ -114,7 +115,7 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
     let may_be_cut = row.flags & flag::ORIGINATED != 0 || row.flags & FROM_FRAGMENTS == FROM_FRAGMENTS;
     if is_long && !may_be_cut {
         cx.count(TOO_BIG, 1);
-        vector.set_scratch(i, Report::packet_too_big(object.mtu()).into());
+        vector.leave(i, Report::packet_too_big(object.mtu()));
         return Edge::IcmpError.into();
     }
     if !object.is_complete() {
@@ -128,7 +129,7 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
         return Edge::Redirect.into();
     }
     if is_long {
-        vector.set_scratch(i, object.mtu().into());
+        vector.leave(i, Mtu(object.mtu()));
         return Edge::Fragment.into();
     }
     let rewrite = object.rewrite();

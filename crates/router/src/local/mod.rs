@@ -12,6 +12,7 @@ mod transport;
 mod udp;
 
 pub use control::UdpListeners;
+pub use udp::{DatagramAt, datagram_at};
 pub(crate) use udp::{PortTable, SharedPorts};
 
 use crate::capability::{self, Capability, Stage};

@@ -1,20 +1,21 @@
 //! `tcp4-reset`, `tcp6-reset`: answer a TCP segment to a port of this router without a listener with a reset (RFC 9293
 //! 3.10.7.1: the behaviour of the state CLOSED).
 //!
-//! Reads: the segment, whose offset from `l3` is in the scratch word. Writes: the reset in the packet's place;
+//! Reads: the segment, whose offset from `l3` is in scratch. Writes: the reset in the packet's place;
 //! `target`, the segment's sender. Next: `ip4-lookup` or `ip6-lookup`; `ip6-glean` when one of its addresses is
 //! link-local. Each worker sends no more resets than it may send ICMP errors, so that a flood of segments does not
 //! become a flood of answers.
 
 use super::reset::{self, Segment};
 use super::transport::Transport;
+use crate::headers::payload_at;
 use crate::headers::{is_one_host, transport_checksum};
 use crate::icmp::SharedPolicy;
 use crate::icmp::report::keep_first_buffer;
 use crate::icmp6::{ReplyPath, becomes_ours, choose_reply_path};
 use crate::interface::SharedViews;
 use crate::rate::TokenBucket;
-use graph::{Context, CounterSpec, EdgeIndex, InterfaceIndex, Map, NodeSpec, Row, Severity, Vector, flag};
+use graph::{Context, CounterSpec, EdgeIndex, InterfaceIndex, Map, NodeSpec, Row, Scratch, Severity, Vector, flag};
 use std::net::{IpAddr, Ipv4Addr};
 use tables::Leaf;
 use wire::batch::check;
@@ -122,7 +123,7 @@ impl TcpReset {
     }
 
     fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> EdgeIndex {
-        let transport = Transport::behind(self.family, cx, row, row.scratch as usize);
+        let transport = Transport::behind(self.family, cx, row, payload_at(row));
         let segment = match read(cx, row, &transport) {
             Ok(segment) => segment,
             Err(fault) => return fault.into(),
@@ -208,7 +209,7 @@ fn write(cx: &mut Context<'_>, row: &mut Row, transport: &Transport, segment: &S
     match sender {
         IpAddr::V4(sender) => {
             row.target = sender.into();
-            row.scratch = 0;
+            row.scratch = Scratch::NONE;
             row.flags = (row.flags & flag::TRACED) | flag::ORIGINATED | check::EXAMINED;
         }
         IpAddr::V6(_) => {

@@ -1,14 +1,15 @@
 //! `ip4-udp-lookup`, `ip6-udp-lookup`: UDP to this router, by destination port.
 //!
-//! Reads: the datagram, whose offset from `l3` is in the scratch word, in all of its buffers. Writes: for a listener,
+//! Reads: the datagram, whose offset from `l3` is in scratch, in all of its buffers. Writes: for a listener,
 //! the offset of the UDP header (from the buffer's start) into scratch. A listener only gets datagrams with the header
 //! in the first buffer and a correct length and checksum. Bytes beyond the length in the UDP header do not belong to
 //! the datagram. Next: the node that is registered for the port; `ip4-punt` or `ip6-punt` when there is none.
 
 use super::transport::Transport;
+use crate::headers::payload_at;
 use crate::headers::transport_checksum;
 use crate::punt::Unclaimed;
-use graph::{Context, EdgeIndex, Map, NodeSpec, Row, Vector, flag};
+use graph::{Context, EdgeIndex, Map, NodeSpec, Row, Scratch, Vector, flag};
 use rcu::Published;
 use std::sync::Arc;
 use wire::ipv4::Protocol;
@@ -93,6 +94,17 @@ pub struct UdpLookup {
     ports: SharedPorts,
 }
 
+graph::scratch_number! {
+    /// Where the UDP header of a datagram is for its listener: bytes from the start of the packet's buffer.
+    pub struct DatagramAt(u32) = "udp datagram offset"
+}
+
+/// What `ip4-udp-lookup` or `ip6-udp-lookup` left as [`DatagramAt`]. Without it there is no datagram: the offset is
+/// beyond any buffer.
+pub fn datagram_at(row: &Row) -> usize {
+    row.scratch.read().map_or(usize::from(u16::MAX), |DatagramAt(at)| at as usize)
+}
+
 impl UdpLookup {
     pub(crate) fn new(family: Family, ports: SharedPorts) -> UdpLookup {
         UdpLookup { family, ports }
@@ -105,10 +117,10 @@ impl Map for UdpLookup {
         for i in 0..vector.len() {
             let row = vector.row(i);
             let (to, scratch) = match datagram(self.family, cx, &row) {
-                Err(fault) => (fault, 0),
+                Err(fault) => (fault, Scratch::NONE),
                 Ok((port, start)) => match ports.binary_search_by_key(&port, |(port, _)| *port) {
-                    Ok(at) => (ports[at].1, start as u64),
-                    Err(_) => (Edge::Unclaimed.into(), Unclaimed::Port.into()),
+                    Ok(at) => (ports[at].1, Scratch::of(DatagramAt(start as u32))),
+                    Err(_) => (Edge::Unclaimed.into(), Scratch::of(Unclaimed::Port)),
                 },
             };
             vector.set_scratch(i, scratch);
@@ -119,7 +131,7 @@ impl Map for UdpLookup {
 
 /// The destination port of a valid datagram, and the offset of its UDP header.
 fn datagram(family: Family, cx: &Context<'_>, row: &Row) -> Result<(u16, usize), EdgeIndex> {
-    let transport = Transport::behind(family, cx, row, row.scratch as usize);
+    let transport = Transport::behind(family, cx, row, payload_at(row));
     let start = transport.start;
     if transport.here < udp::HEADER_LEN {
         return Err(Edge::Truncated.into());

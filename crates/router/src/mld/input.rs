@@ -1,10 +1,11 @@
 //! `icmp6-multicast-listener`: receives reports of listeners, and queries.
 //!
-//! Reads: the message, whose offset from `l3` is in the scratch word. Writes nothing. Next: the end of accepted
+//! Reads: the message, whose offset from `l3` is in scratch. Writes nothing. Next: the end of accepted
 //! messages (RFC 3810 section 5).
 
 use super::Event;
 use crate::events::EventSender;
+use crate::headers::payload_at;
 use crate::interface::SharedViews;
 use crate::neighbour::limit::{Bucket, ByInterface};
 use graph::{Context, Map, NodeSpec, Row, Vector, flag};
@@ -71,7 +72,7 @@ impl MldInput {
         if !alert {
             return Err(Edge::NoAlert);
         }
-        let message = packet.get(row.scratch as usize..).unwrap_or_default();
+        let message = packet.get(payload_at(row)..).unwrap_or_default();
         let message = match Listening::parse(message) {
             Some(Ok(message)) => message,
             Some(Err(ParseError::NoGroup(_))) => return Err(Edge::NoGroup),

@@ -4,7 +4,7 @@
 //! with private addresses. So the message gets the packet's labels and follows its path. The router at the end of the
 //! path has a route back (RFC 3032 2.3.2). The message quotes the packet's label stack (RFC 4884, RFC 4950).
 //!
-//! Reads: `l3`, the label stack; in the scratch word an [`icmp::Report`] of what to say. For a packet that is too long,
+//! Reads: `l3`, the label stack; in scratch an [`icmp::Report`] of what to say. For a packet that is too long,
 //! the report has the length that fits, counted from the top label. Writes: the labelled message in place of the
 //! packet. Next: `mpls-lookup`.
 
@@ -14,7 +14,7 @@ use crate::icmp6::error as icmp6;
 use crate::interface::SharedViews;
 use crate::ip6::OUR_HOP_LIMIT;
 use crate::rate::TokenBucket;
-use graph::{Context, Map, NodeSpec, Row, Vector, flag};
+use graph::{Context, Map, NodeSpec, Row, Scratch, Vector, flag};
 use wire::icmpv4::Type;
 use wire::icmpv6;
 use wire::ipv4::{self, Protocol};
@@ -83,7 +83,7 @@ impl MplsIcmpError {
 
     fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
         let Some(packet) = Labelled::of(cx, row) else { return Edge::NotIp };
-        let report = icmp::Report::from(row.scratch);
+        let report = icmp::Report::left(row);
         let is_too_long = report.kind == Type::DESTINATION_UNREACHABLE;
         // The report's length includes the labels.
         let labels = packet.stack().len() * ENTRY_LEN;
@@ -241,7 +241,7 @@ fn write(cx: &mut Context<'_>, row: &mut Row, packet: &Labelled, message: &Messa
     let top = stack.first_chunk().expect("there is a label");
     row.target = u32::from_be_bytes(*top);
     (row.l2, row.l3, row.length) = (begin as u16, begin as u16, length as u16);
-    row.scratch = 0;
+    row.scratch = Scratch::NONE;
     row.flags = (row.flags & flag::TRACED) | flag::ORIGINATED;
 }
 

@@ -3,7 +3,7 @@
 //! no node.
 //!
 //! Reads: `target`, the adjacency, whose link header and labels the packet has; `l3`. Writes: time to live and
-//! traffic class of the labels; the interface into the scratch word. Next: `interface-output`, by
+//! traffic class of the labels; `tx_interface`. Next: `interface-output`, by
 //! `ip6-stale-neighbor` when the next hop was not confirmed lately.
 
 use graph::{Context, InterfaceIndex, Map, NodeSpec, Vector};
@@ -44,7 +44,7 @@ impl Map for Imposition {
             let object = objects.get(Leaf(vector.targets()[i]).index());
             let (mut frames, _) = vector.l3_frames(cx.buffers);
             frames.copy_to_labels(i, self.family == Family::Ip6, object.copies());
-            vector.set_scratch(i, InterfaceIndex(object.interface()).0.into());
+            vector.set_tx_interface(i, InterfaceIndex(object.interface()));
             let is_stale = object.marks() & mark::STALE != 0;
             vector.set_edge(i, if is_stale { Edge::Stale } else { Edge::Output }.into());
         }

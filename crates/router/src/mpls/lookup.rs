@@ -1,8 +1,8 @@
 //! `mpls-lookup`: where labels lead (the incoming label map of RFC 3031 3.11).
 //!
 //! Reads: `target`, the top entry of the label stack; `l3`, the position of that entry. Writes: `target`, the leaf that
-//! the label resolves to; in the scratch word, the label that replaces it; `l3`, behind labels that were removed to
-//! look up the next one; for `mpls-icmp-error`, what to say in the scratch word. Next: by the leaf's kind. A packet
+//! the label resolves to; in scratch, the label that replaces it; `l3`, behind labels that were removed to
+//! look up the next one; for `mpls-icmp-error`, what to say in scratch. Next: by the leaf's kind. A packet
 //! whose time to live has expired only continues where its label is removed at the end of its path.
 
 use super::pop;
@@ -11,7 +11,7 @@ use crate::headers::visible;
 use crate::icmp;
 use crate::ip::control::LabelTableIndex;
 use graph::vector::one_value;
-use graph::{Context, EdgeIndex, EdgeSpec, Map, NodeSpec, Row, Snapshot, Vector};
+use graph::{Context, EdgeIndex, EdgeSpec, Map, NodeSpec, Row, Scratch, Snapshot, VECTOR_SIZE, Vector};
 use std::fmt;
 use tables::{LabelAction, LabelKey, LabelLookup, Leaf, kind};
 use wire::Family;
@@ -103,6 +103,11 @@ pub(super) fn dispatch(vector: &mut Vector) {
     columns.target.iter().zip(columns.edge).for_each(|(leaf, edge)| *edge = edge_of(*leaf));
 }
 
+graph::scratch_number! {
+    /// The entry of the label stack that replaces a packet's, in host order, for leaves that swap.
+    pub(super) struct Swap(u32) = "label to swap to"
+}
+
 pub struct MplsLookup {
     tables: SharedLabels,
 }
@@ -129,17 +134,23 @@ impl Map for MplsLookup {
             return vector.set_edges(Edge::Unknown.into());
         };
         let any_expires = vector.any_flags() & check::TTL != 0;
-        let (targets, swaps) = vector.targets_and_scratch();
+        let targets = vector.columns().target;
+        let mut swaps = [0; VECTOR_SIZE];
+        let swaps = &mut swaps[..targets.len()];
         match one_value(targets) {
             // All packets have the same label and fields: common between two routers.
             Some(entry) => {
                 let way = table.lookup(cx.round, LabelKey::of_entry(entry));
                 targets.fill(way.leaf.0);
-                swaps.fill(way.swap.into());
+                swaps.fill(way.swap);
             }
             None => table.lookup_batch(cx.round, targets, swaps),
         }
+        let any_swaps = swaps.iter().fold(0, |all, swap| all | swap) != 0;
         let any_strange = targets.iter().fold(false, |any, leaf| any | is_strange(*leaf));
+        if any_swaps {
+            vector.leave_all(swaps.iter().map(|entry| Swap(*entry)));
+        }
         dispatch(vector);
         if !(any_strange || any_expires) {
             return;
@@ -176,7 +187,7 @@ fn one(cx: &mut Context<'_>, tables: &[Option<LabelLookup>], row: &mut Row) -> E
         let Some(entry) = entry_at(cx, row, 0) else { return Edge::CutShort.into() };
         let Some(table) = find(tables, index) else { return Edge::Unknown.into() };
         let (LabelAction { leaf, swap }, behind) = resolve(cx, table, row, entry);
-        (row.target, row.scratch) = (leaf.0, swap.into());
+        (row.target, row.scratch) = (leaf.0, Scratch::of(Swap(swap)));
         let ends_here = matches!(leaf.kind(), kind::POP | kind::POP_LOOKUP);
         match leaf.kind() {
             kind::MISS => return Edge::Unknown.into(),
@@ -242,7 +253,7 @@ fn resolve(cx: &Context<'_>, table: &LabelLookup, row: &Row, entry: StackEntry) 
 
 /// RFC 3032 2.4.2: the packet is not forwarded, and its sender gets a report if that is possible.
 fn expired(row: &mut Row) -> EdgeIndex {
-    row.scratch = icmp::Report::ttl_expired().into();
+    row.scratch = Scratch::of(icmp::Report::ttl_expired());
     Edge::IcmpError.into()
 }
 

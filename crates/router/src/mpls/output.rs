@@ -1,14 +1,15 @@
 //! `mpls-output`: sends labelled packets to their next hop, with another label, with more, or without the top one.
 //!
-//! Reads: `target` (an adjacency), the scratch word (for some leaves, the label to push), `l3` (the position of the
+//! Reads: `target` (an adjacency), scratch (for some leaves, the label to push), `l3` (the position of the
 //! label to replace), `length`. Writes: labels and the link header into the packet, with the label's time to live minus
 //! one and its traffic class; `l2`, `l3` and `length`. Next: the adjacency's interface output, through
 //! `ip6-stale-neighbor` when the next hop was not confirmed lately; `ip4-arp` or `ip6-discover-neighbor` when the next
 //! hop is not known, with the packet behind its label; `mpls-icmp-error` with packets that are too long.
 
+use super::lookup::Swap;
 use crate::icmp;
 use graph::vector::one_value;
-use graph::{Context, CounterSpec, EdgeIndex, Map, NodeSpec, Severity, Snapshot, Vector, flag};
+use graph::{Context, CounterSpec, EdgeIndex, Map, NodeSpec, ScratchColumn, Severity, Snapshot, Vector, flag};
 use std::fmt;
 use tables::object::{MAX_REWRITE, ObjectRef, mark};
 use tables::{Leaf, ObjectHandle, kind};
@@ -56,17 +57,17 @@ impl MplsOutput {
                 let object = objects.get(Leaf(leaf).index());
                 let Some((header, _)) = swapping(leaf, 0, &object, longest) else { return 0 };
                 let (mut frames, sides, swaps) = vector.l3_frames_with_scratch(cx.buffers);
-                frames.swap_all(header, swaps);
+                frames.swap_all(header, (0..).map(|i| entry_of(&swaps, i)));
                 sides.edge.fill(object.edge());
                 vector.len()
             }
             None => {
                 let (mut frames, sides, swaps) = vector.l3_frames_with_scratch(cx.buffers);
-                let mut packets = sides.target.iter().zip(sides.edge.iter_mut()).zip(swaps);
+                let mut packets = sides.target.iter().zip(sides.edge.iter_mut()).enumerate();
                 frames.swap_while(|| {
-                    let ((leaf, edge), swap) = packets.next()?;
+                    let (i, (leaf, edge)) = packets.next()?;
                     let object = objects.get(Leaf(*leaf).index());
-                    let swapped = swapping(*leaf, *swap as u32, &object, longest)?;
+                    let swapped = swapping(*leaf, entry_of(&swaps, i), &object, longest)?;
                     *edge = object.edge();
                     Some(swapped)
                 })
@@ -81,6 +82,12 @@ impl MplsOutput {
         }
         done
     }
+}
+
+/// The entry that replaces packet `i`'s.
+#[inline(always)]
+fn entry_of(swaps: &ScratchColumn<'_>, i: usize) -> u32 {
+    swaps.read(i).map_or(0, |Swap(entry)| entry)
 }
 
 /// The link header and the new label of a leaf that swaps its label, if it accepts packets of that length.
@@ -118,7 +125,7 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
     if row.l3_length() > object.mtu().into() {
         cx.count(TOO_BIG, 1);
         // The length counts from the label on; `mpls-icmp-error` computes what that leaves for the packet inside.
-        vector.set_scratch(i, icmp::Report::fragmentation_needed(object.mtu()).into());
+        vector.leave(i, icmp::Report::fragmentation_needed(object.mtu()));
         return Edge::IcmpError.into();
     }
     if !object.is_complete() {
@@ -130,12 +137,12 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
     }
     let mut own = [0; MAX_REWRITE];
     let rewrite = match Leaf(row.target).kind() {
-        // The label in the scratch word becomes the last one.
+        // The label in scratch becomes the last one.
         kind::SWAP => {
             let own = &mut own[..object.rewrite().len()];
             own.copy_from_slice(object.rewrite());
             if let Some(label) = own.last_chunk_mut::<ENTRY_LEN>() {
-                *label = (row.scratch as u32).to_be_bytes();
+                *label = row.scratch.read().map_or(0, |Swap(entry)| entry).to_be_bytes();
             }
             own
         }

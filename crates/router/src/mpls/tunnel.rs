@@ -2,7 +2,7 @@
 //! control sees to that beforehand, so that packets cost no more than with labels of their routes.
 //!
 //! `NAME-tx` of a tunnel counts its packets, and sends them on by the interface of their adjacency. Reads: `target`,
-//! the adjacency, whose link header and labels the packet has. Writes: the interface into the scratch word. Next:
+//! the adjacency, whose link header and labels the packet has. Writes: `tx_interface`. Next:
 //! `interface-output`.
 
 use super::control::{MplsError, check_labels};
@@ -58,7 +58,7 @@ impl Map for TunnelOutput {
                 continue;
             }
             let object = self.objects.get(cx.round, Leaf(row.target).index());
-            vector.set_scratch(i, object.interface().into());
+            vector.set_tx_interface(i, InterfaceIndex(object.interface()));
             vector.set_edge(i, Edge::Output.into());
             (sent, bytes) = (sent + 1, bytes + u64::from(row.length));
         }

@@ -1,11 +1,12 @@
 //! `icmp6-neighbor-discovery`: answers solicitations, and reports messages of neighbours to the control thread.
 //!
-//! Reads: the message, whose offset from `l3` is in the scratch word, and the frame's addresses. Writes: the answer in
+//! Reads: the message, whose offset from `l3` is in scratch, and the frame's addresses. Writes: the answer in
 //! place. Next: `interface-output` with an answer, back by the interface from which the solicitation came; or the end
 //! of accepted messages (RFC 4861 section 7).
 
 use super::dad::{Nonce, Standing};
 use crate::events::EventSender;
+use crate::headers::payload_at;
 use crate::interface::{InterfaceView, SharedViews};
 use crate::ip::on_link::OnLink;
 use crate::neighbour::learn::{Learner, NotLearned};
@@ -14,7 +15,7 @@ use crate::neighbour::policy::{Policy, SharedPolicy};
 use crate::neighbour::table::{Entry, Shared};
 use crate::neighbour::{Evidence, NeighbourKey};
 use crate::router_advertisement;
-use graph::{Context, CounterSpec, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
+use graph::{Context, CounterSpec, Map, NodeSpec, Row, Scratch, Severity, Snapshot, Vector, flag};
 use std::fmt;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -209,7 +210,7 @@ impl NdInput {
         if row.flags & flag::REASSEMBLED != 0 || chain.is_ok_and(|chain| chain.fragment.is_some()) {
             return Err(Edge::Fragment);
         }
-        let message = packet.get(row.scratch as usize..).unwrap_or_default();
+        let message = packet.get(payload_at(row)..).unwrap_or_default();
         if message.get(1) != Some(&0) {
             return Err(Edge::Code);
         }
@@ -454,7 +455,8 @@ fn answer(
     row.l3 = (l2 + header.len()) as u16;
     row.length = (header.len() + HEADER_LEN + ANSWER_LEN) as u16;
     row.flags = (row.flags & flag::TRACED) | flag::ORIGINATED | check::EXAMINED6;
-    row.scratch = view.index.0.into();
+    row.scratch = Scratch::NONE;
+    row.set_tx_interface(view.index);
 }
 
 /// Writes an IPv6 packet with a neighbour advertisement that contains our Ethernet address.

@@ -16,7 +16,7 @@ use super::table::Shared;
 use super::{Event, NeighbourKey};
 use crate::events::EventSender;
 use crate::{icmp, icmp6};
-use graph::{Buffers, Context, EdgeIndex, Expand, Expansion, NodeSpec, Row, Snapshot, Vector, edge, flag};
+use graph::{Buffers, Context, EdgeIndex, Expand, Expansion, NodeSpec, Row, Scratch, Snapshot, Vector, edge, flag};
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -309,8 +309,8 @@ fn refused(family: Family, cx: &Context<'_>, row: &mut Row) -> Edge {
     }
     let own = family_of(family, cx, row);
     row.scratch = match own {
-        Family::Ip4 => icmp::Report::unreachable(icmpv4::unreachable::HOST).into(),
-        Family::Ip6 => icmp6::Report::unreachable(icmpv6::unreachable::ADDRESS).into(),
+        Family::Ip4 => Scratch::of(icmp::Report::unreachable(icmpv4::unreachable::HOST)),
+        Family::Ip6 => Scratch::of(icmp6::Report::unreachable(icmpv6::unreachable::ADDRESS)),
     };
     if own == family { Edge::IcmpError } else { Edge::OtherIcmpError }
 }
@@ -345,7 +345,7 @@ pub(super) fn destination(family: Family, cx: &Context<'_>, row: &Row) -> IpAddr
 
 /// Sends a packet to be looked up again.
 fn look_again(family: Family, cx: &Context<'_>, row: &mut Row) -> EdgeIndex {
-    row.scratch = 0;
+    row.scratch = Scratch::NONE;
     if row.flags & flag::BEHIND_LABEL != 0 {
         // A packet that a label led here goes where the label leads now, whatever the routes for the packet inside say.
         row.flags &= !flag::BEHIND_LABEL;

@@ -3,7 +3,7 @@
 //! They go on at once; the first makes an event for control, which asks the neighbour when nothing else has confirmed
 //! it a little later. From then on the adjacency does not lead here.
 //!
-//! Reads: `target`, the adjacency, whose link header the packet has. Writes: the interface into the scratch word. Next:
+//! Reads: `target`, the adjacency, whose link header the packet has. Writes: `tx_interface`. Next:
 //! `interface-output`.
 
 use super::resolve::trace6;
@@ -47,7 +47,7 @@ impl Map for StaleNeighbour {
             {
                 entry.doubt_again();
             }
-            vector.set_scratch(i, key.interface.0.into());
+            vector.set_tx_interface(i, key.interface);
             vector.set_edge(i, Edge::Output.into());
         }
     }

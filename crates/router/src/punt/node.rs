@@ -1,17 +1,18 @@
 //! `ip4-punt`, `ip6-punt`: packets to this router that no other node handles. They go to the host behind it, if any.
 //!
-//! Reads: why the packet is here, an [`Unclaimed`] in the scratch word; the interface that received it. Writes: for
+//! Reads: why the packet is here, an [`Unclaimed`] in scratch; the interface that received it. Writes: for
 //! the host, the adjacency that leads there into `target`. Next: `ip4-rewrite` or `ip6-rewrite` when there is a path
 //! to the host. It must not be the interface that received the packet, except for errors about packets from there.
-//! Else the sender is notified: `tcp4-reset` or `tcp6-reset`, with the start of the segment in the scratch word; or
+//! Else the sender is notified: `tcp4-reset` or `tcp6-reset`, with the start of the segment in scratch; or
 //! `ip4-icmp-error` or `ip6-icmp-error`, with the reason in it. Other packets end here as a named drop.
 //!
 //! IPv6 packets from or to a link-local address stay on their link (RFC 4291 2.5.6): the host could not answer them.
 
 use super::{SharedPunts, ToHost, Unclaimed};
+use crate::headers::PayloadAt;
 use crate::rate::TokenBucket;
 use crate::{icmp, icmp6};
-use graph::{Context, CounterTable, Map, NodeSpec, Row, Vector, flag};
+use graph::{Context, CounterTable, Map, NodeSpec, Row, Scratch, Vector, flag};
 use std::sync::Arc;
 use wire::{Family, icmpv4, icmpv6, ipv6};
 
@@ -88,8 +89,8 @@ impl Punt {
     }
 
     fn one(&mut self, cx: &Context<'_>, row: &mut Row) -> Edge {
-        let reason = Unclaimed::from(row.scratch);
-        row.scratch = 0;
+        let reason = row.scratch.read().unwrap_or(Unclaimed::Route);
+        row.scratch = Scratch::NONE;
         let ways = self.table.load(cx.round).of(self.family);
         if reason == Unclaimed::Error {
             let Some(way) = ways.back_by(row.rx_interface) else { return Edge::NoHost };
@@ -122,16 +123,16 @@ impl Punt {
             (Unclaimed::Route | Unclaimed::Error, _) => return Edge::NoHost,
             (Unclaimed::Message, _) => return Edge::Unhandled,
             (Unclaimed::Segment { at }, _) => {
-                row.scratch = at.into();
+                row.scratch = Scratch::of(PayloadAt(at));
                 return Edge::Reset;
             }
-            (Unclaimed::Port, Family::Ip4) => icmp::Report::unreachable(icmpv4::unreachable::PORT).into(),
-            (Unclaimed::Port, Family::Ip6) => icmp6::Report::unreachable(icmpv6::unreachable::PORT).into(),
+            (Unclaimed::Port, Family::Ip4) => Scratch::of(icmp::Report::unreachable(icmpv4::unreachable::PORT)),
+            (Unclaimed::Port, Family::Ip6) => Scratch::of(icmp6::Report::unreachable(icmpv6::unreachable::PORT)),
             (Unclaimed::Protocol { .. }, Family::Ip4) => {
-                icmp::Report::unreachable(icmpv4::unreachable::PROTOCOL).into()
+                Scratch::of(icmp::Report::unreachable(icmpv4::unreachable::PROTOCOL))
             }
             (Unclaimed::Protocol { named_at }, Family::Ip6) => {
-                icmp6::Report::parameter_problem(icmpv6::parameter_problem::NEXT_HEADER, named_at).into()
+                Scratch::of(icmp6::Report::parameter_problem(icmpv6::parameter_problem::NEXT_HEADER, named_at))
             }
         };
         Edge::IcmpError
@@ -142,7 +143,7 @@ impl Punt {
         if reason != Unclaimed::Route {
             return self.refuse(row, reason);
         }
-        row.scratch = icmp6::Report::unreachable(icmpv6::unreachable::BEYOND_SCOPE).into();
+        row.scratch = Scratch::of(icmp6::Report::unreachable(icmpv6::unreachable::BEYOND_SCOPE));
         Edge::IcmpError
     }
 }

@@ -1,7 +1,7 @@
 //! Why a packet is to be punted.
 
 use super::Ways;
-use graph::{Row, flag};
+use graph::{Row, ScratchKind, ScratchValue, flag};
 
 /// As it travels in scratch. Places are counted from the IP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,9 +20,11 @@ pub(crate) enum Unclaimed {
     Error,
 }
 
-impl From<Unclaimed> for u64 {
-    fn from(reason: Unclaimed) -> u64 {
-        let (kind, at) = match reason {
+impl ScratchValue for Unclaimed {
+    const KIND: ScratchKind = ScratchKind::named("why it is unclaimed");
+
+    fn to_words(self) -> [u32; 3] {
+        let (reason, at) = match self {
             Unclaimed::Route => (0, 0),
             Unclaimed::Protocol { named_at } => (1, named_at),
             Unclaimed::Port => (2, 0),
@@ -30,14 +32,11 @@ impl From<Unclaimed> for u64 {
             Unclaimed::Message => (4, 0),
             Unclaimed::Error => (5, 0),
         };
-        kind << 32 | u64::from(at)
+        [reason, at, 0]
     }
-}
 
-impl From<u64> for Unclaimed {
-    fn from(word: u64) -> Unclaimed {
-        let at = word as u32;
-        match word >> 32 {
+    fn from_words([reason, at, _]: [u32; 3]) -> Unclaimed {
+        match reason {
             1 => Unclaimed::Protocol { named_at: at },
             2 => Unclaimed::Port,
             3 => Unclaimed::Segment { at },
@@ -62,14 +61,14 @@ impl Unclaimed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use graph::Scratch;
 
     #[test]
-    fn a_reason_travels_as_a_word() {
+    fn a_reason_travels_in_scratch() {
         use Unclaimed::{Error, Message, Port, Protocol, Route, Segment};
         let all = [Route, Protocol { named_at: 70_000 }, Port, Segment { at: u32::MAX }, Message, Error];
         for reason in all {
-            assert_eq!(Unclaimed::from(u64::from(reason)), reason);
+            assert_eq!(Scratch::of(reason).read(), Some(reason));
         }
-        assert_eq!(Unclaimed::from(0), Route, "what lookup nodes leave");
     }
 }

@@ -8,7 +8,7 @@ use super::node::Edge;
 use crate::{icmp, icmp6};
 use drivers::link;
 use graph::buffer::{DATA_SIZE, HEADROOM};
-use graph::{Buffers, PacketIndex, Row, flag};
+use graph::{Buffers, PacketIndex, Row, Scratch, flag};
 use wire::batch::check;
 use wire::{Family, ipv4, ipv6};
 
@@ -222,8 +222,8 @@ impl Datagram {
         let mut row = self.row_of(buffers, packet, self.header_length + data, 0);
         row.flags |= check::FRAGMENT;
         row.scratch = match self.family {
-            Family::Ip4 => icmp::Report::reassembly_time_exceeded().into(),
-            Family::Ip6 => icmp6::Report::reassembly_time_exceeded().into(),
+            Family::Ip4 => Scratch::of(icmp::Report::reassembly_time_exceeded()),
+            Family::Ip6 => Scratch::of(icmp6::Report::reassembly_time_exceeded()),
         };
         row
     }
@@ -234,7 +234,7 @@ impl Datagram {
         buffers.bytes_mut(packet)[l3..HEADROOM].copy_from_slice(&self.header[..self.header_length]);
         buffers.segment_mut(packet).trace = self.trace;
         let flags = self.row.flags & !(check::FRAGMENT | flag::CHAINED) | flag::BARE | chained;
-        Row { packet, flags, l2: l3 as u16, l3: l3 as u16, length: length as u16, scratch: 0, ..self.row }
+        Row { packet, flags, l2: l3 as u16, l3: l3 as u16, length: length as u16, scratch: Scratch::NONE, ..self.row }
     }
 
     /// All its buffers as one chain.

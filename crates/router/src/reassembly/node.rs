@@ -277,7 +277,7 @@ impl Expand for LocalReassembly {
                         Refusal::End(edge) => edge,
                         Refusal::Tell { report, counter } => {
                             x.cx.count(counter, 1);
-                            vector.set_scratch(i, report.into());
+                            vector.leave(i, report);
                             Edge::IcmpError.into()
                         }
                     };

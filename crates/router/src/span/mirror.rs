@@ -1,7 +1,7 @@
 //! Copies a packet to SPAN destinations.
 
 use super::SpanDestination;
-use graph::{CounterSpec, Expansion, Row, Severity, flag};
+use graph::{CounterSpec, Expansion, Row, Scratch, Severity, flag};
 
 /// Counters of both nodes.
 pub const COUNTERS: &[CounterSpec] = &[
@@ -32,6 +32,8 @@ pub fn copy(x: &mut Expansion<'_, '_>, row: &Row, to: &[SpanDestination]) {
         };
         x.cx.count(MIRRORED, 1);
         let flags = row.flags & (flag::CHAINED | flag::OFFLOAD) | flag::MIRRORED | flag::ORIGINATED;
-        x.originate(Row { rx_interface: listener.interface, flags, target: 0, scratch: 0, ..copy }, listener.edge);
+        let mut copy = Row { rx_interface: listener.interface, flags, target: 0, scratch: Scratch::NONE, ..copy };
+        copy.set_tx_interface(listener.interface);
+        x.originate(copy, listener.edge);
     }
 }

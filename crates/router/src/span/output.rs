@@ -1,11 +1,11 @@
 //! `span-output`: copies what an interface sends, as it goes to the device.
 //!
-//! Reads: the interface from the scratch word, offloads. Writes: nothing of the packet. Next:
+//! Reads: `tx_interface`, offloads. Writes: nothing of the packet. Next:
 //! the interface's tx node; copies go to the outputs of the listeners.
 
 use super::mirror::{self, COUNTERS};
 use crate::interface::SharedViews;
-use graph::{Expand, Expansion, InterfaceIndex, NodeSpec, Snapshot, Vector};
+use graph::{Expand, Expansion, NodeSpec, Snapshot, Vector};
 use std::fmt;
 
 graph::edges! {
@@ -35,7 +35,7 @@ impl Expand for SpanOutput {
         let table = self.view.load(x.cx.round);
         for i in 0..vector.len() {
             let row = vector.row(i);
-            let edge = match table.get(InterfaceIndex(row.scratch as u32)) {
+            let edge = match table.get(row.tx_interface()) {
                 Some(view) => {
                     mirror::copy(x, &row, &view.span.tx);
                     view.span.wire
@@ -48,5 +48,5 @@ impl Expand for SpanOutput {
 }
 
 fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
-    writeln!(f, "  SPAN: mirrored from sw_if_index {}, tx", snapshot.row.scratch)
+    writeln!(f, "  SPAN: mirrored from sw_if_index {}, tx", snapshot.row.tx_interface())
 }

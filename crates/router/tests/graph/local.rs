@@ -19,7 +19,7 @@ impl Map for Listener {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         for i in 0..vector.len() {
             let row = vector.row(i);
-            let at = row.scratch as usize;
+            let at = quiver_router::local::datagram_at(&row);
             let bytes = cx.buffers.bytes(row.packet);
             let length = u16::from_be_bytes([bytes[at + 4], bytes[at + 5]]) as usize;
             // Of a long datagram, only the data in its first buffer.
