@@ -14,7 +14,7 @@ use std::io;
 const DATA_END: usize = HEADROOM + DATA_SIZE;
 
 /// One buffer's bytes of a frame.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Part {
     pub packet: PacketIndex,
     pub offset: u16,
@@ -32,7 +32,8 @@ impl Chain {
     /// The parts of a packet; none if its metadata contradict each other.
     #[inline]
     pub fn of(buffers: &Buffers, row: &Row) -> Option<Chain> {
-        let mut chain = Chain { parts: [Part::default(); MAX_SEGMENTS], count: 1 };
+        const NONE: Part = Part { packet: PacketIndex::NONE, offset: 0, length: 0 };
+        let mut chain = Chain { parts: [NONE; MAX_SEGMENTS], count: 1 };
         let mut first = row.length as usize;
         if row.flags & flag::CHAINED != 0 {
             let mut next = buffers.segment(row.packet).next();
@@ -153,7 +154,7 @@ impl Fresh {
     pub const CAPACITY: usize = FRAME_BUFFERS * DATA_SIZE;
 
     pub fn new() -> Fresh {
-        Fresh { packets: [PacketIndex::default(); FRAME_BUFFERS], first: FRAME_BUFFERS }
+        Fresh { packets: [PacketIndex::NONE; FRAME_BUFFERS], first: FRAME_BUFFERS }
     }
 
     /// Replaces used buffers; returns whether the pool had enough.

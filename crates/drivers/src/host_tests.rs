@@ -251,7 +251,7 @@ fn an_empty_pool_leaves_packets_in_the_kernel() {
         let (from, to) = if from_host { (&mut host, &mut device) } else { (&mut device, &mut host) };
         let row = plain(&mut buffers, &frame);
         assert_eq!(send(from, &mut buffers, row), edge::SENT);
-        let mut hoard = vec![PacketIndex::default(); 4096];
+        let mut hoard = vec![PacketIndex::NONE; 4096];
         let got = buffers.allocate(&mut hoard);
         buffers.free(&hoard[..20]);
         let (mut vector, mut counts) = (Vector::new(), ReceiveCounts::default());

@@ -144,7 +144,7 @@ fn ip6(packet: &[u8]) -> Option<(usize, usize, Protocol)> {
 /// emitted.
 pub fn segment(buffers: &mut Buffers, row: &Row, emit: &mut dyn FnMut(Row)) -> Result<usize, OffloadError> {
     let cut = Cut::plan(buffers, row)?;
-    let mut fresh = vec![PacketIndex::default(); cut.buffers()];
+    let mut fresh = vec![PacketIndex::NONE; cut.buffers()];
     let got = buffers.allocate(&mut fresh);
     if got < fresh.len() {
         buffers.free(&fresh[..got]);
@@ -499,7 +499,7 @@ mod tests {
         let sample = sample(&mut buffers, (false, false, false), 60_000, 1, 0, &[2048]);
         assert_eq!(cut(&mut buffers, &sample.row), Err(OffloadError::TooManySegments));
         buffers.segment_mut(sample.row.packet).offload.segment_size = 100;
-        let mut hoard = vec![PacketIndex::default(); 4096];
+        let mut hoard = vec![PacketIndex::NONE; 4096];
         let got = buffers.allocate(&mut hoard);
         buffers.free(&hoard[..300]);
         let in_use = buffers.in_use();

@@ -35,7 +35,7 @@ impl Arrival {
     /// Puts the frame into buffers, as far as there are any.
     pub fn write(&self, buffers: &mut Buffers, counts: &mut ReceiveCounts) -> Option<Row> {
         let (head, tail) = self.frame.split_at(self.first.min(DATA_SIZE));
-        let mut packets = vec![PacketIndex::default(); 1 + tail.len().div_ceil(DATA_SIZE)];
+        let mut packets = vec![PacketIndex::NONE; 1 + tail.len().div_ceil(DATA_SIZE)];
         let got = buffers.allocate(&mut packets);
         if got < packets.len() {
             buffers.free(&packets[..got]);

@@ -14,6 +14,7 @@
 //! exchange magazines of 256 buffers with the pool, over lock-free queues.
 #![allow(unsafe_code)]
 
+use crate::owner::{CHECKED, Owners};
 use crossbeam_queue::ArrayQueue;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::{fs, mm};
@@ -43,12 +44,15 @@ const SEALS: fs::SealFlags = fs::SealFlags::SHRINK.union(fs::SealFlags::GROW).un
 pub const MIN_BUFFERS: u32 = 1024;
 pub const MAX_BUFFERS: u32 = 1 << 24;
 
-/// Names a packet by its first buffer. Only pools make them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+/// Names a packet by its first buffer. Only pools make them, so there is no default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct PacketIndex(pub(crate) u32);
 
 impl PacketIndex {
+    /// Names no packet: for places to be filled. Any use of it panics.
+    pub const NONE: PacketIndex = PacketIndex(u32::MAX);
+
     pub fn as_u32(self) -> u32 {
         self.0
     }
@@ -103,8 +107,6 @@ pub struct Segment {
     /// Names the packet in the trace, if it is traced.
     pub trace: u32,
     pub offload: Offload,
-    /// Debug builds: whether the buffer is out of the pool.
-    in_use: bool,
 }
 
 impl Segment {
@@ -160,6 +162,8 @@ pub struct Pool {
     /// The file that `data` maps.
     file: OwnedFd,
     segments: Mapping,
+    /// Whose each buffer is, in builds that check it.
+    owners: Owners,
     capacity: u32,
     /// Whether the buffers lie on huge pages.
     pub huge: bool,
@@ -206,6 +210,7 @@ impl Pool {
             data,
             file,
             segments,
+            owners: Owners::new(capacity),
             capacity,
             huge,
             full: ArrayQueue::new(magazines),
@@ -280,7 +285,7 @@ impl Pool {
             // SAFETY: in bounds by `segment`; the device that had the buffer is closed, and nothing else refers to it.
             let segment = unsafe { &mut *self.segment(packet) };
             segment.set_next(None);
-            segment.in_use = false;
+            self.owners.give_back(packet.0);
             returned.loose.push(packet);
             if let Some(magazine) = returned.loose.last_chunk::<MAGAZINE>() {
                 self.full.push(Box::new(*magazine)).expect("sized for all magazines");
@@ -294,6 +299,10 @@ impl Pool {
         self.returned.lock().unwrap_or_else(PoisonError::into_inner).total
     }
 
+    pub(crate) fn owners(&self) -> &Owners {
+        &self.owners
+    }
+
     #[inline]
     fn data(&self, index: PacketIndex) -> *mut u8 {
         assert!(index.0 < self.capacity, "packet of another pool");
@@ -305,7 +314,7 @@ impl Pool {
     fn segment(&self, index: PacketIndex) -> *mut Segment {
         assert!(index.0 < self.capacity, "packet of another pool");
         // SAFETY: as for `data`. Zeroed memory is a valid Segment (all fields are plain
-        // integers, `in_use` false, `Segmentation::None` is 0).
+        // integers, `Segmentation::None` is 0).
         unsafe { self.segments.base.cast::<Segment>().as_ptr().add(index.0 as usize) }
     }
 }
@@ -325,9 +334,12 @@ pub enum Reuse {
 /// Contract: an index is used only between its allocation (or its arrival in a vector)
 /// and its release or departure. Through `&mut self` only one packet's bytes can be
 /// borrowed at a time, so slices never alias inside a worker; between workers an index
-/// moves, it is never copied. Debug builds check that a buffer is in use when touched.
+/// moves, it is never copied. Builds that check ([`crate::owner`]) panic when a buffer is touched that is not this
+/// worker's.
 pub struct Buffers {
     pool: Arc<Pool>,
+    /// Its number among the owners of buffers.
+    owner: u32,
     /// Ring of free indices: `head..tail`, by `mask`.
     free: Box<[PacketIndex]>,
     mask: usize,
@@ -347,6 +359,7 @@ impl Buffers {
         let slots = (pool.capacity as usize).next_power_of_two();
         Buffers {
             pool: pool.clone(),
+            owner: pool.owners.add("a holder of buffers"),
             free: vec![PacketIndex(0); slots].into(),
             mask: slots - 1,
             head: 0,
@@ -360,6 +373,20 @@ impl Buffers {
 
     pub fn pool(&self) -> &Arc<Pool> {
         &self.pool
+    }
+
+    /// Names this worker for reports.
+    pub fn set_owner_name(&mut self, name: &str) {
+        self.pool.owners.rename(self.owner, name);
+    }
+
+    /// A packet goes to another worker, with all its buffers.
+    #[inline(always)]
+    pub(crate) fn send_away(&self, packet: PacketIndex) {
+        if CHECKED {
+            let chain = std::iter::successors(Some(packet), |at| self.segment(*at).next());
+            chain.for_each(|buffer| self.pool.owners.send(buffer.0));
+        }
     }
 
     pub fn set_reuse(&mut self, reuse: Reuse) {
@@ -436,12 +463,8 @@ impl Buffers {
         let count = out.len().min(self.cached());
         self.take_free(&mut out[..count]);
         self.allocated += count as u64;
-        #[cfg(debug_assertions)]
-        for &index in &out[..count] {
-            // SAFETY: the buffer was free, now it is ours.
-            let segment = unsafe { &mut *self.pool.segment(index) };
-            assert!(!segment.in_use, "a free buffer was in use");
-            segment.in_use = true;
+        if CHECKED {
+            out[..count].iter().for_each(|index| self.pool.owners.take(index.0, self.owner));
         }
         count
     }
@@ -450,8 +473,7 @@ impl Buffers {
     pub fn allocate_one(&mut self) -> Option<PacketIndex> {
         let mut one = [PacketIndex(0)];
         (self.allocate(&mut one) == 1).then(|| {
-            let segment = self.segment_mut(one[0]);
-            *segment = Segment { in_use: segment.in_use, ..Segment::default() };
+            *self.segment_mut(one[0]) = Segment::default();
             one[0]
         })
     }
@@ -459,10 +481,8 @@ impl Buffers {
     /// Takes back single buffers (packets without a chain).
     #[inline]
     pub fn free(&mut self, packets: &[PacketIndex]) {
-        #[cfg(debug_assertions)]
-        for &index in packets {
-            let segment = self.segment_mut(index);
-            segment.in_use = false;
+        if CHECKED {
+            packets.iter().for_each(|index| self.pool.owners.put(index.0, self.owner));
         }
         self.put_free(packets);
         self.freed += packets.len() as u64;
@@ -486,28 +506,28 @@ impl Buffers {
     /// start.
     #[inline]
     pub fn bytes(&self, packet: PacketIndex) -> &[u8; STRIDE] {
-        #[cfg(debug_assertions)]
-        assert!(self.segment(packet).in_use, "packet {packet:?} used after it was freed");
+        self.pool.owners.check(packet.0, self.owner);
         // SAFETY: in bounds by `data`; no other worker touches the buffer (contract above).
         unsafe { &*self.pool.data(packet).cast() }
     }
 
     #[inline]
     pub fn bytes_mut(&mut self, packet: PacketIndex) -> &mut [u8; STRIDE] {
-        #[cfg(debug_assertions)]
-        assert!(self.segment(packet).in_use, "packet {packet:?} used after it was freed");
+        self.pool.owners.check(packet.0, self.owner);
         // SAFETY: as above, and `&mut self` excludes any other slice.
         unsafe { &mut *self.pool.data(packet).cast() }
     }
 
     #[inline]
     pub fn segment(&self, packet: PacketIndex) -> &Segment {
+        self.pool.owners.check(packet.0, self.owner);
         // SAFETY: in bounds by `segment`; no other worker touches it (contract above).
         unsafe { &*self.pool.segment(packet) }
     }
 
     #[inline]
     pub fn segment_mut(&mut self, packet: PacketIndex) -> &mut Segment {
+        self.pool.owners.check(packet.0, self.owner);
         // SAFETY: as above, and `&mut self` excludes any other reference.
         unsafe { &mut *self.pool.segment(packet) }
     }
@@ -518,6 +538,7 @@ impl Buffers {
     /// When both are the same.
     pub fn pair_mut(&mut self, from: PacketIndex, to: PacketIndex) -> (&[u8; STRIDE], &mut [u8; STRIDE]) {
         assert_ne!(from, to);
+        [from, to].iter().for_each(|packet| self.pool.owners.check(packet.0, self.owner));
         // SAFETY: different indices are disjoint memory; else as `bytes_mut`.
         unsafe { (&*self.pool.data(from).cast(), &mut *self.pool.data(to).cast()) }
     }
@@ -533,6 +554,9 @@ impl Buffers {
         assert_eq!(packets.len(), offsets.len());
         let highest = packets.iter().fold(0, |highest, packet| highest.max(packet.0));
         assert!(highest < self.pool.capacity, "packet of another pool");
+        if CHECKED {
+            packets.iter().for_each(|packet| self.pool.owners.check(packet.0, self.owner));
+        }
         let (mut least, mut most) = (u16::MAX, 0);
         for &offset in offsets {
             least = least.min(offset);
@@ -647,15 +671,59 @@ mod tests {
         assert_eq!(buffers.in_use(), 0);
     }
 
+    /// What a fault of the program is reported as; `None` in builds that do not check.
+    fn fault(what: impl FnOnce()) -> Option<String> {
+        let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(what)).err()?;
+        Some(*panic.downcast::<String>().unwrap())
+    }
+
     #[test]
-    #[cfg(debug_assertions)]
-    #[should_panic(expected = "used after it was freed")]
-    fn debug_builds_catch_use_after_free() {
+    fn a_buffer_that_is_not_the_callers_is_a_panic_that_names_both() {
         let pool = Pool::new(1024, false).unwrap();
         let mut buffers = Buffers::new(&pool, 1024);
+        let mut others = Buffers::new(&pool, 1024);
+        buffers.set_owner_name("worker 0");
+        others.set_owner_name("worker 1");
         let packet = buffers.allocate_one().unwrap();
-        buffers.free(&[packet]);
-        buffers.bytes(packet);
+        let said = |what: &str| CHECKED.then(|| format!("buffer {} {what}", packet.0));
+        let touched = fault(|| {
+            others.bytes(packet);
+        });
+        assert_eq!(touched, said("is held by worker 0, and worker 1 touched it"));
+        assert_eq!(fault(|| others.free(&[packet])), said("is held by worker 0, and worker 1 freed it"));
+        assert_eq!(
+            fault(|| {
+                others.frames(&[packet], &[256]);
+            }),
+            said("is held by worker 0, and worker 1 touched it")
+        );
+        buffers.send_away(packet);
+        others.bytes_mut(packet)[256] = 1;
+        let again = fault(|| buffers.bytes_mut(packet)[256] = 2);
+        assert_eq!(again, said("is held by worker 1, and worker 0 touched it"));
+        others.free(&[packet]);
+        assert_eq!(fault(|| buffers.free(&[packet])), said("is free, last used by worker 1, and worker 0 freed it"));
+        assert!(
+            fault(|| {
+                buffers.bytes(PacketIndex::NONE);
+            })
+            .is_some(),
+            "no packet"
+        );
+    }
+
+    #[test]
+    fn nobody_touches_what_a_device_has() {
+        let pool = Pool::new(1024, false).unwrap();
+        let mut buffers = Buffers::new(&pool, 1024);
+        buffers.set_owner_name("worker 0");
+        let mut lent = crate::Lent::new(&pool);
+        let packet = buffers.allocate_one().unwrap();
+        lent.lend(packet);
+        let said = format!("buffer {} was lent to a device by worker 0, and worker 0 touched it", packet.0);
+        assert_eq!(fault(|| buffers.segment_mut(packet).set_next(None)), CHECKED.then_some(said));
+        let back = lent.regain(packet.0).unwrap();
+        buffers.free(&[back]);
     }
 
     #[test]

@@ -30,6 +30,7 @@ impl Lent {
     pub fn lend(&mut self, packet: PacketIndex) {
         self.held[packet.0 as usize / 64] |= 1 << (packet.0 % 64);
         self.count += 1;
+        self.pool.owners().lend(packet.0);
     }
 
     /// Takes a buffer back from the device, by its number. None: the device has no such buffer.
@@ -42,6 +43,7 @@ impl Lent {
         }
         *word &= !bit;
         self.count -= 1;
+        self.pool.owners().send(number);
         Some(PacketIndex(number))
     }
 }
@@ -83,7 +85,7 @@ mod tests {
         let mut buffers = Buffers::new(&pool, 1024);
         for round in 1..=4 {
             let mut lent = Lent::new(&pool);
-            let mut some = [PacketIndex::default(); 700];
+            let mut some = [PacketIndex::NONE; 700];
             assert_eq!(buffers.allocate(&mut some), 700, "round {round}");
             some.iter().for_each(|packet| lent.lend(*packet));
             drop(lent);

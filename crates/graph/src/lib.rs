@@ -16,6 +16,7 @@ pub mod janitor;
 pub mod lent;
 mod mailbox;
 pub mod node;
+pub mod owner;
 mod parting;
 pub mod registry;
 pub mod ring;
@@ -38,8 +39,8 @@ pub use node::{
     Wake,
 };
 pub use registry::{Graph, GraphError};
-pub use scratch::{Scratch, ScratchKind, ScratchValue};
+pub use scratch::{Scratch, ScratchKind, ScratchNumber, ScratchValue};
 pub use status::{NodeState, WorkerState};
 pub use trace::Snapshot;
-pub use vector::{EdgeIndex, InterfaceIndex, Lazy, Row, ScratchColumn, VECTOR_SIZE, Vector, edge, flag};
+pub use vector::{EdgeIndex, InterfaceIndex, Lazy, Row, VECTOR_SIZE, Vector, edge, flag};
 pub use worker::{Core, Progress, Worker};

@@ -616,7 +616,12 @@ mod tests {
         }
 
         #[test]
-        fn masks_are_sets(bits in any::<[u64; 4]>(), from in 0..=VECTOR_SIZE, n in 0..=VECTOR_SIZE, i in 0..VECTOR_SIZE) {
+        fn masks_are_sets(
+            bits in any::<[u64; 4]>(),
+            from in 0..=VECTOR_SIZE,
+            n in 0..=VECTOR_SIZE,
+            i in 0..VECTOR_SIZE,
+        ) {
             let n = n.min(VECTOR_SIZE - from);
             let mut mask = Mask(bits);
             mask.clear_range(from, n);

@@ -12,7 +12,7 @@ use crate::mailbox::{Mailbox, Message};
 use crate::node::{Behaviour, CounterSpec, EdgeSpec, Ledger, NodeSpec, Severity};
 use crate::status::WorkerState;
 use crate::trace::TraceFormat;
-use crate::vector::{EdgeIndex, edge};
+use crate::vector::{EdgeIndex, edge, flag};
 use crate::worker::{
     Core, DISPATCHER_ERRORS, NewNode, Place, Ports, SharedCounters, Target, Worker, node_word, worker_word,
 };
@@ -40,6 +40,8 @@ pub enum GraphError {
     NameTaken(String),
     NoSuchNode(String),
     TooMany(&'static str, usize),
+    /// Packet flags that another has claimed, or that are not to be claimed.
+    FlagsTaken(u32, String),
     /// The worker did not answer in time; it may be stuck in a node.
     NoAnswer(usize),
 }
@@ -50,6 +52,7 @@ impl std::fmt::Display for GraphError {
             GraphError::NameTaken(name) => write!(f, "a node named '{name}' exists already"),
             GraphError::NoSuchNode(name) => write!(f, "no node named '{name}' (show node lists them)"),
             GraphError::TooMany(what, most) => write!(f, "too many {what} (at most {most})"),
+            GraphError::FlagsTaken(flags, owner) => write!(f, "packet flags {flags:#010x} belong to {owner}"),
             GraphError::NoAnswer(worker) => {
                 write!(f, "worker {worker} did not answer ('show threads' says whether it is stuck)")
             }
@@ -165,6 +168,8 @@ pub struct Graph {
     errors_by_node: HashMap<String, Vec<usize>>,
     /// Counts registrations.
     generations: u32,
+    /// Who has claimed which packet flags.
+    flags: Vec<(String, u32)>,
     janitor: Janitor,
     /// Each worker's ends of the rings between them, until the worker is made.
     ports: Mutex<Vec<Option<Ports>>>,
@@ -200,10 +205,39 @@ impl Graph {
             errors_by_node: HashMap::new(),
             errors: DISPATCHER_ERRORS.iter().filter_map(|edge| ErrorInfo::of_edge("dispatcher", edge)).collect(),
             generations: 0,
+            flags: Vec::new(),
             janitor: Janitor::default(),
             ports: Mutex::new(ports.into_iter().map(Some).collect()),
             clears: 0,
         })
+    }
+
+    /// Reserves packet flags for a capability.
+    ///
+    /// # Errors
+    /// When one of them is not claimable ([`flag::CLAIMABLE`]) or belongs to another; then none is reserved.
+    pub fn claim_flags(&mut self, owner: &str, flags: u32) -> Result<(), GraphError> {
+        if flags & !flag::CLAIMABLE != 0 {
+            return Err(GraphError::FlagsTaken(flags & !flag::CLAIMABLE, "the graph".into()));
+        }
+        if let Some((other, taken)) = self.flags.iter().find(|(_, taken)| taken & flags != 0) {
+            return Err(GraphError::FlagsTaken(taken & flags, other.clone()));
+        }
+        self.flags.push((owner.into(), flags));
+        Ok(())
+    }
+
+    /// Reserves a packet flag that is free, for a capability that needs no certain one.
+    ///
+    /// # Errors
+    /// When all are taken.
+    pub fn claim_any_flag(&mut self, owner: &str) -> Result<u32, GraphError> {
+        let taken = self.flags.iter().fold(!flag::CLAIMABLE, |all, (_, flags)| all | flags);
+        let free = (!taken).checked_ilog2().map(|bit| 1 << bit);
+        let free =
+            free.ok_or(GraphError::TooMany("packet flags of capabilities", flag::CLAIMABLE.count_ones() as usize))?;
+        self.claim_flags(owner, free)?;
+        Ok(free)
     }
 
     /// Makes the worker of one data thread, to be run there.
@@ -217,7 +251,8 @@ impl Graph {
         // Now, not at the first use: by then the caller may be a worker, pinned and with a priority.
         self.janitor.start();
         let keep = self.pool.capacity() as usize / self.mailboxes.len();
-        let buffers = Buffers::new(&self.pool, keep);
+        let mut buffers = Buffers::new(&self.pool, keep);
+        buffers.set_owner_name(&format!("worker {thread}"));
         let mailbox = self.mailboxes[thread].clone();
         let reader = self.domain.register()?;
         let ports = self.ports.lock().expect("nobody panics with it")[thread].take();

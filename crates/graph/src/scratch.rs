@@ -1,13 +1,14 @@
 //! Scratch: what a node leaves for the next node, beside the packet.
 //!
-//! 16 bytes, of which the first four say what kind of value the others are. A node that reads another kind than was
+//! 16 bytes, of which the first four say what kind of value the others are. They lie in columns of their own, so that
+//! a value of one word costs eight bytes. A node that reads another kind than was
 //! left gets nothing, so that a packet that came another way than the reader expects is not taken at a stranger's word.
 //! The dispatcher forgets scratch that a node has not left anew ([`crate::Vector`]).
 
 /// Tells kinds of scratch apart: a hash of the kind's name, so that plugins need no list of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
-pub struct ScratchKind(u32);
+pub struct ScratchKind(pub(crate) u32);
 
 impl ScratchKind {
     /// The kind of that name, such as `icmp report` (FNV-1a, 32 bits; never 0, which is no kind).
@@ -28,12 +29,15 @@ pub trait ScratchValue: Copy {
     fn from_words(words: [u32; 3]) -> Self;
 }
 
+/// A value that is one number: the first word.
+pub trait ScratchNumber: ScratchValue {}
+
 /// One packet's scratch: nothing, or a value of some kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C, align(16))]
 pub struct Scratch {
-    kind: u32,
-    words: [u32; 3],
+    pub(crate) kind: u32,
+    pub(crate) words: [u32; 3],
 }
 
 const _: () = assert!(size_of::<Scratch>() == 16);
@@ -85,6 +89,7 @@ macro_rules! scratch_number {
                 $name(words[0] as $number)
             }
         }
+        impl $crate::ScratchNumber for $name {}
     };
 }
 

@@ -7,7 +7,7 @@
 
 use crate::buffer::{Buffers, PacketIndex};
 use crate::parting::{Alike, Mask, Places, SURPLUS, are_same, compress, equal_mask};
-use crate::scratch::{Scratch, ScratchValue};
+use crate::scratch::{Scratch, ScratchNumber, ScratchValue};
 use std::ops::Range;
 use wire::batch::Frames;
 
@@ -32,7 +32,7 @@ impl std::fmt::Display for InterfaceIndex {
     }
 }
 
-/// Bits of [`Vector::flags`]. The lower 16 are [`wire::batch::check`]'s.
+/// Bits of [`Vector::flags`]. The lower 16 are [`wire::batch::check`]'s, the upper ten belong to capabilities.
 pub mod flag {
     /// The packet lies in several buffers; `length` counts them all.
     pub const CHAINED: u32 = wire::batch::check::CHAINED;
@@ -46,20 +46,13 @@ pub mod flag {
     pub const ORIGINATED: u32 = 1 << 20;
     /// Arrived without a link header.
     pub const BARE: u32 = 1 << 21;
-    /// Leaves by the interface that received it; its sender was sent a redirect if it should get one.
-    pub const REDIRECTED: u32 = 1 << 22;
-    /// On its way to the host, which gets it unchanged.
-    pub const PUNTED: u32 = 1 << 23;
-    /// Reassembled from fragments.
-    pub const REASSEMBLED: u32 = 1 << 24;
-    /// A copy for a listener of an interface (span): it is not copied again.
-    pub const MIRRORED: u32 = 1 << 25;
-    /// Its IPv4 options ask that the router's address or the time be recorded.
-    pub const OPTIONS: u32 = 1 << 26;
-    /// Counts the routing tables to which routes have sent it.
-    pub const TABLES: u32 = 3 << 27;
-    /// It was received with a label, whose entry stands before its network header.
-    pub const BEHIND_LABEL: u32 = 1 << 29;
+    /// The bits that capabilities share out among themselves ([`crate::Graph::claim_flags`]).
+    pub const CLAIMABLE: u32 = 0xffc0_0000;
+    /// The claimable bit of a number from 0 to 9.
+    pub const fn claimable(number: u32) -> u32 {
+        assert!(number < CLAIMABLE.count_ones());
+        1 << (CLAIMABLE.trailing_zeros() + number)
+    }
     /// A packet cannot be freed as one plain buffer.
     pub const NOT_PLAIN: u32 = CHAINED;
     /// The device, or `interface-output` in its place, has work left to do.
@@ -100,7 +93,7 @@ pub enum Lazy {
 pub const LAZY: usize = 4;
 
 /// A vector's row: the metadata of one packet.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
     pub packet: PacketIndex,
     pub rx_interface: InterfaceIndex,
@@ -112,6 +105,23 @@ pub struct Row {
     /// By [`Lazy`].
     pub lazy: [u32; LAZY],
     pub scratch: Scratch,
+}
+
+impl Default for Row {
+    /// The row of no packet ([`PacketIndex::NONE`]).
+    fn default() -> Row {
+        Row {
+            packet: PacketIndex::NONE,
+            rx_interface: InterfaceIndex(0),
+            target: 0,
+            flags: 0,
+            l2: 0,
+            l3: 0,
+            length: 0,
+            lazy: [0; LAZY],
+            scratch: Scratch::NONE,
+        }
+    }
 }
 
 impl Row {
@@ -229,6 +239,8 @@ pub struct Vector {
     /// The packets that came with scratch, and those for which the node that runs now has left some.
     scratch_came: Mask,
     scratch_left: Mask,
+    /// Those of these that have only the first word.
+    scratch_short: Mask,
     packets: Column<PacketIndex>,
     /// The interface that received the packet.
     rx_interface: Column<InterfaceIndex>,
@@ -246,22 +258,9 @@ pub struct Vector {
     edge: Column<EdgeIndex>,
     /// By [`Lazy`].
     lazy: [Column<u32>; LAZY],
-    /// What a node leaves for the next one.
-    scratch: Column<Scratch>,
-}
-
-/// Scratch as a node reads it.
-pub struct ScratchColumn<'a> {
-    there: Mask,
-    column: &'a [Scratch],
-}
-
-impl ScratchColumn<'_> {
-    /// What was left for a packet, if it is of this kind.
-    #[inline(always)]
-    pub fn read<V: ScratchValue>(&self, i: usize) -> Option<V> {
-        if self.there.has(i) { self.column[i].read() } else { None }
-    }
+    /// What a node leaves for the next one: its kind and its words.
+    scratch_kind: Column<u32>,
+    scratch_words: [Column<u32>; 3],
 }
 
 /// The columns that a node works on, each as long as the vector.
@@ -505,7 +504,7 @@ impl Vector {
             l3: self.l3[i],
             length: self.length[i],
             lazy: std::array::from_fn(|at| if self.live >> at & 1 != 0 { self.lazy[at][i] } else { 0 }),
-            scratch: if self.has_scratch_at(i) { self.scratch[i] } else { Scratch::NONE },
+            scratch: self.scratch(i),
         }
     }
 
@@ -556,7 +555,25 @@ impl Vector {
         self.scratch_came.set(i, false);
         self.scratch_left.set(i, !scratch.is_none());
         self.has_scratch |= !scratch.is_none();
-        self.scratch[i] = scratch;
+        self.write_scratch(i, scratch);
+    }
+
+    #[inline]
+    fn write_scratch(&mut self, i: usize, scratch: Scratch) {
+        self.scratch_short.set(i, false);
+        self.scratch_kind[i] = scratch.kind;
+        self.scratch_words.iter_mut().zip(scratch.words).for_each(|(column, word)| column[i] = word);
+    }
+
+    /// A packet's scratch.
+    #[inline]
+    pub fn scratch(&self, i: usize) -> Scratch {
+        if !self.has_scratch_at(i) {
+            return Scratch::NONE;
+        }
+        let [first, second, third] = &self.scratch_words;
+        let rest = if self.scratch_short.has(i) { [0, 0] } else { [second[i], third[i]] };
+        Scratch { kind: self.scratch_kind[i], words: [first[i], rest[0], rest[1]] }
     }
 
     /// Leaves a value for the next node, of one packet.
@@ -565,29 +582,36 @@ impl Vector {
         self.set_scratch(i, Scratch::of(value));
     }
 
-    /// Leaves a value for the next node, of each packet. The values must be as many as the packets.
+    /// Leaves a number for the next node, of each packet: what the packets resolve to, and the numbers to be written.
     #[inline]
-    pub fn leave_all<V: ScratchValue>(&mut self, values: impl Iterator<Item = V>) {
+    pub fn leave_numbers<V: ScratchNumber>(&mut self) -> (&mut [u32], &mut [u32]) {
         let n = self.len();
-        self.scratch[..n].iter_mut().zip(values).for_each(|(scratch, value)| *scratch = Scratch::of(value));
+        self.scratch_kind[..n].fill(V::KIND.0);
         (self.scratch_came, self.scratch_left) = (Mask::default(), Mask::first(n));
+        self.scratch_short = self.scratch_left;
         self.has_scratch = n > 0;
+        (&mut self.target[..n], &mut self.scratch_words[0][..n])
     }
 
     /// What the last node left, of one packet, if it is of this kind.
     #[inline]
     pub fn left<V: ScratchValue>(&self, i: usize) -> Option<V> {
         assert!(i < self.len());
-        if self.has_scratch_at(i) { self.scratch[i].read() } else { None }
+        self.scratch(i).read()
     }
 
-    /// As [`Vector::l3_frames`], with what the last node left.
+    /// As [`Vector::l3_frames`], with the numbers that the last node left for all packets, if it has left one of this
+    /// kind for each.
     #[inline]
-    pub fn l3_frames_with_scratch<'a>(
+    pub fn l3_frames_with_numbers<'a, V: ScratchNumber>(
         &'a mut self,
         buffers: &'a mut Buffers,
-    ) -> (Frames<'a>, Sides<'a>, ScratchColumn<'a>) {
+    ) -> Option<(Frames<'a>, Sides<'a>, &'a [u32])> {
         let n = self.len();
+        let are_there = self.has_scratch && self.scratch_came.or(&self.scratch_left) == Mask::first(n);
+        if !are_there || one_value(&self.scratch_kind[..n]) != Some(V::KIND.0) {
+            return None;
+        }
         let frames = buffers.frames(&self.packets[..n], &self.l3[..n]);
         let sides = Sides {
             flags: &mut self.flags[..n],
@@ -595,8 +619,7 @@ impl Vector {
             target: &mut self.target[..n],
             edge: &mut self.edge[..n],
         };
-        let there = if self.has_scratch { self.scratch_came.or(&self.scratch_left) } else { Mask::default() };
-        (frames, sides, ScratchColumn { there, column: &self.scratch[..n] })
+        Some((frames, sides, &self.scratch_words[0][..n]))
     }
 
     /// Appends a packet.
@@ -725,7 +748,7 @@ impl Vector {
     #[cold]
     fn take_scratch(&mut self, from: &Vector, places: impl Iterator<Item = (usize, usize)>) {
         for (there, here) in places.filter(|(there, _)| from.has_scratch_at(*there)) {
-            self.scratch[here] = from.scratch[there];
+            self.write_scratch(here, from.scratch(there));
             self.scratch_came.set(here, true);
             self.has_scratch = true;
         }
@@ -738,13 +761,18 @@ impl Vector {
         // SAFETY: columns have VECTOR_SIZE entries and SURPLUS behind them.
         unsafe { compress(&places, mask, count, alike, &places) };
         if self.has_scratch {
-            let had = self.scratch_came.or(&self.scratch_left);
-            self.forget_scratch();
-            for (to, from) in mask.positions().enumerate().filter(|(_, from)| had.has(*from)) {
-                self.scratch[to] = self.scratch[from];
-                self.scratch_came.set(to, true);
-                self.has_scratch = true;
+            let mut came = Mask::default();
+            for (to, from) in mask.positions().enumerate() {
+                if !self.has_scratch_at(from) {
+                    continue;
+                }
+                // Behind this place only later packets' scratch is still to be read.
+                let scratch = self.scratch(from);
+                self.write_scratch(to, scratch);
+                came.set(to, true);
             }
+            (self.scratch_came, self.scratch_left) = (came, Mask::default());
+            self.has_scratch = came.lowest().is_some();
         }
         self.length_of_vector = count as u16;
     }
@@ -931,7 +959,7 @@ mod tests {
         buffers.free_chain(copy.packet);
         assert_eq!(buffers.in_use(), 0);
         // All or nothing: buffers taken for a copy that does not fit are freed.
-        let mut most = vec![PacketIndex::default(); 1022];
+        let mut most = vec![PacketIndex::NONE; 1022];
         assert_eq!(buffers.allocate(&mut most), 1022);
         let (a, b) = (buffers.allocate_one().unwrap(), buffers.allocate_one().unwrap());
         buffers.segment_mut(a).set_next(Some(b));
@@ -997,7 +1025,7 @@ mod tests {
         let mut buffers = Buffers::new(&pool, 1024);
         let mut vector = Vector::new();
         (0..3).for_each(|n| vector.push(row(&mut buffers, n), 0));
-        vector.leave_all([1, 2, 3].map(Number).into_iter());
+        vector.leave_numbers::<Number>().1.copy_from_slice(&[1, 2, 3]);
         vector.pass_scratch_on();
         vector.leave(1, Number(20));
         let read = |vector: &Vector| [0, 1, 2].map(|i| vector.left::<Number>(i).map_or(0, |number| number.0));
@@ -1006,5 +1034,14 @@ mod tests {
         assert_eq!(read(&vector), [0, 20, 0]);
         vector.pass_scratch_on();
         assert_eq!(read(&vector), [0, 0, 0]);
+        // What numbers leave behind is not seen by a longer value's reader, nor the other way round.
+        (0..3).for_each(|i| vector.set_scratch(i, Scratch { kind: 7, words: [1, 2, 3] }));
+        assert!(vector.l3_frames_with_numbers::<Number>(&mut buffers).is_none(), "of another kind");
+        vector.leave_numbers::<Number>().1.fill(9);
+        assert_eq!(vector.row(1).scratch, Scratch::of(Number(9)));
+        let (_, _, numbers) = vector.l3_frames_with_numbers::<Number>(&mut buffers).unwrap();
+        assert_eq!(numbers, [9; 3]);
+        vector.set_scratch(2, Scratch::NONE);
+        assert!(vector.l3_frames_with_numbers::<Number>(&mut buffers).is_none(), "not of all");
     }
 }

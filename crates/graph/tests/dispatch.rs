@@ -507,3 +507,18 @@ fn a_node_that_comes_back_goes_on_counting_where_it_was() {
     assert_eq!(bed.graph.errors().len(), counters);
     assert_eq!(bed.error("no good"), 7);
 }
+
+#[test]
+fn a_packet_flag_has_one_owner() {
+    let domain = rcu::Domain::new(1);
+    let mut graph = Graph::new(&domain, &Pool::new(1024, false).unwrap(), 1).unwrap();
+    let (a, b) = (flag::claimable(0), flag::claimable(9));
+    assert_eq!(graph.claim_flags("one", a | b), Ok(()));
+    let refused = graph.claim_flags("two", b | flag::claimable(3));
+    assert_eq!(refused.unwrap_err().to_string(), "packet flags 0x80000000 belong to one");
+    let refused = graph.claim_flags("two", flag::CHAINED);
+    assert!(refused.unwrap_err().to_string().ends_with("belong to the graph"));
+    let others: Vec<u32> = (0..8).map(|_| graph.claim_any_flag("many").unwrap()).collect();
+    assert_eq!(others.iter().fold(a | b, |all, flag| all ^ flag), flag::CLAIMABLE);
+    assert!(graph.claim_any_flag("late").is_err());
+}

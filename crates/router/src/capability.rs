@@ -12,6 +12,8 @@ pub const SUB_OUTPUT: &str = "SUBINTERFACE-output";
 pub struct Capability {
     pub name: &'static str,
     pub description: &'static str,
+    /// Packet flags that are its own ([`graph::flag::claimable`]).
+    pub flags: u32,
     pub stages: &'static [Stage],
 }
 

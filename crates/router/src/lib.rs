@@ -304,6 +304,16 @@ pub const CAPABILITIES: [&capability::Capability; 18] = [
     &dhcp::CAPABILITY,
 ];
 
+/// No two capabilities have a packet flag in common.
+const _: () = {
+    let (mut at, mut taken) = (0, 0);
+    while at < CAPABILITIES.len() {
+        assert!(taken & CAPABILITIES[at].flags == 0);
+        taken |= CAPABILITIES[at].flags;
+        at += 1;
+    }
+};
+
 /// Nodes that control calls, by capability.
 pub(crate) struct Nodes {
     pub interface: interface::Nodes,
@@ -430,6 +440,9 @@ impl Router {
         let domain = Domain::new(options.workers);
         let pool = Pool::new(options.buffers, options.huge_pages)?;
         let mut graph = Graph::new(&domain, &pool, options.workers)?;
+        for capability in CAPABILITIES {
+            graph.claim_flags(capability.name, capability.flags)?;
+        }
         let counters = InterfaceCounters::new(options.workers)?;
         let view: SharedViews = Arc::new(Published::new(&domain, ViewTable::default()));
         let (sender, events) = crossbeam_channel::bounded(events::QUEUE);

@@ -126,7 +126,7 @@ impl XdpReceive {
         if wanted == 0 {
             return;
         }
-        let mut fresh = [PacketIndex::default(); VECTOR_SIZE];
+        let mut fresh = [PacketIndex::NONE; VECTOR_SIZE];
         let got = buffers.allocate(&mut fresh[..wanted]);
         counts.no_buffer += u64::from(got < wanted);
         let mut written = 0;
@@ -235,7 +235,7 @@ fn take(
     counts: &mut ReceiveCounts,
 ) -> u32 {
     let alike = Row { l2: HEADROOM as u16, l3: HEADROOM as u16, ..Row::default() };
-    let mut packets = [PacketIndex::default(); VECTOR_SIZE];
+    let mut packets = [PacketIndex::NONE; VECTOR_SIZE];
     let mut lengths = [0; VECTOR_SIZE];
     let mut done = 0;
     while done < there && out.room() > 0 {

@@ -256,7 +256,7 @@ fn what_is_sent_is_read_where_it_lies_and_freed_when_the_kernel_is_done() {
             assert_eq!(bed.send(&[]), []);
             assert_eq!((bed.buffers.in_use(), bed.transmit.is_idle()), (0, true));
         }
-        let mut all = vec![PacketIndex::default(); 2048];
+        let mut all = vec![PacketIndex::NONE; 2048];
         assert_eq!(bed.buffers.allocate(&mut all), 2048);
         assert!(all.iter().all(|packet| bed.buffers.segment(*packet).next().is_none()), "no trace of a chain is left");
         bed.buffers.free(&all);
@@ -321,7 +321,7 @@ fn zero_copy_uses_no_buffer_that_lies_on_two_huge_pages() {
     drop((bed.receive, bed.transmit));
 
     let mut bed = Bed::new(Service { zero_copy: true, busy_poll: false });
-    let mut all = vec![PacketIndex::default(); 2048];
+    let mut all = vec![PacketIndex::NONE; 2048];
     assert_eq!(bed.buffers.allocate(&mut all), 2048);
     let bad = *all.iter().find(|packet| useless(packet.as_u32())).unwrap();
     all.retain(|packet| *packet != bad);
@@ -335,7 +335,7 @@ fn zero_copy_uses_no_buffer_that_lies_on_two_huge_pages() {
     // One that is of no use is not taken again and again.
     let mut bed = Bed::new(Service { zero_copy: true, busy_poll: false });
     bed.poll();
-    let mut all = vec![PacketIndex::default(); 2048];
+    let mut all = vec![PacketIndex::NONE; 2048];
     let got = bed.buffers.allocate(&mut all);
     let at = all[..got].iter().position(|packet| useless(packet.as_u32())).unwrap();
     all.swap(at, got - 1);
@@ -386,7 +386,7 @@ fn a_finished_checksum_that_happens_to_be_the_pseudo_headers_sum_is_left_alone()
 #[test]
 fn while_the_pool_is_dry_nothing_is_lent() {
     let mut bed = Bed::plain();
-    let mut all = vec![PacketIndex::default(); 2048];
+    let mut all = vec![PacketIndex::NONE; 2048];
     assert_eq!(bed.buffers.allocate(&mut all), 2048);
     bed.poll();
     assert_eq!((bed.filled.len(), bed.counts.no_buffer), (0, 1));

@@ -82,7 +82,7 @@ impl Loan {
         }
         let wanted = way.ring.size() - self.offered.wrapping_sub(self.done);
         let wanted = usize::from(wanted).min(VECTOR_SIZE);
-        let mut fresh = [PacketIndex::default(); VECTOR_SIZE];
+        let mut fresh = [PacketIndex::NONE; VECTOR_SIZE];
         let got = buffers.allocate(&mut fresh[..wanted]);
         counts.no_buffer += u64::from(got < wanted);
         for &packet in &fresh[..got] {
@@ -111,7 +111,7 @@ impl Loan {
         out: &mut Vector,
         counts: &mut ReceiveCounts,
     ) -> Result<u16, Nonsense> {
-        let mut parts = [(PacketIndex::default(), 0); MAX_SEGMENTS];
+        let mut parts = [(PacketIndex::NONE, 0); MAX_SEGMENTS];
         let (mut count, mut total, mut is_sound) = (0u16, 0usize, true);
         loop {
             if count == there {
@@ -224,7 +224,7 @@ impl Loan {
         if count > usize::from(way.ring.size()) {
             return TOO_LONG;
         }
-        let mut copies = [PacketIndex::default(); u16::MAX as usize / DATA_SIZE + 1];
+        let mut copies = [PacketIndex::NONE; u16::MAX as usize / DATA_SIZE + 1];
         let copies = &mut copies[..count];
         let got = if count <= self.room(way) { buffers.allocate(copies) } else { 0 };
         if got < count {

@@ -296,7 +296,7 @@ fn take(
     out: &mut Vector,
     counts: &mut ReceiveCounts,
 ) -> u16 {
-    let mut fresh = [PacketIndex::default(); VECTOR_SIZE];
+    let mut fresh = [PacketIndex::NONE; VECTOR_SIZE];
     let mut lengths = [0u16; VECTOR_SIZE];
     let wanted = out.room().min(there.into());
     let got = buffers.allocate(&mut fresh[..wanted]);
@@ -404,7 +404,7 @@ fn odd(
         counts.too_long += 1;
         return count;
     };
-    let mut packets = [PacketIndex::default(); u16::MAX as usize / DATA_SIZE + 1];
+    let mut packets = [PacketIndex::NONE; u16::MAX as usize / DATA_SIZE + 1];
     let packets = &mut packets[..total.div_ceil(DATA_SIZE)];
     let got = buffers.allocate(packets);
     if got < packets.len() {

@@ -229,7 +229,7 @@ fn a_slave_that_lends_its_buffers_copies_nothing() {
         assert_eq!(lending.send(&[]), []);
         assert_eq!((lending.buffers.in_use(), lending.pair.slave.link.lent()), (16, 16), "round {round}");
     }
-    let mut all = vec![graph::PacketIndex::default(); 4096];
+    let mut all = vec![graph::PacketIndex::NONE; 4096];
     let got = lending.buffers.allocate(&mut all);
     assert_eq!(got, 4096 - 16);
     assert!(all[..got].iter().all(|packet| lending.buffers.segment(*packet).next().is_none()), "no trace of a chain");
@@ -261,7 +261,7 @@ fn a_full_ring_of_lent_buffers_takes_no_more() {
     assert_eq!(lending.send(&[long]), [TOO_LONG], "it would never fit");
     assert_eq!(received(&mut lending.pair.master, &mut lending.theirs).len(), 16);
     // And the other way round: the pool is dry, so that what came is not made up for.
-    let mut all = vec![graph::PacketIndex::default(); 4096];
+    let mut all = vec![graph::PacketIndex::NONE; 4096];
     lending.send(&[]);
     let got = lending.buffers.allocate(&mut all);
     let frames: Vec<Vec<u8>> = (0..17).map(|n| frame(100, n)).collect();

@@ -280,7 +280,7 @@ impl PgInput {
 
 /// Fresh packets of a stream, their bytes written, in `out`.
 fn generate(stream: &mut Stream, buffers: &mut Buffers, want: usize, out: &mut Vector) -> usize {
-    let mut packets = [PacketIndex::default(); VECTOR_SIZE];
+    let mut packets = [PacketIndex::NONE; VECTOR_SIZE];
     let mut got = buffers.allocate(&mut packets[..want]);
     let packets = &packets[..got];
     let from = out.len();
@@ -421,7 +421,7 @@ fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
 
 /// Writes the same bytes into every buffer of a worker's pool, for [`Content::AsTheyAre`].
 pub fn fill_all_buffers(buffers: &mut Buffers, packet: &mut dyn FnMut(&mut [u8])) {
-    let mut all = vec![PacketIndex::default(); buffers.pool().capacity() as usize];
+    let mut all = vec![PacketIndex::NONE; buffers.pool().capacity() as usize];
     let got = buffers.allocate(&mut all);
     for &index in &all[..got] {
         packet(&mut buffers.bytes_mut(index)[HEADROOM..HEADROOM + DATA_SIZE]);
@@ -439,7 +439,7 @@ mod tests {
         let pool = graph::Pool::new(1024, false).unwrap();
         let mut buffers = Buffers::new(&pool, 1024);
         // All but 64 buffers are in use elsewhere.
-        let mut others = vec![PacketIndex::default(); 1024 - 64];
+        let mut others = vec![PacketIndex::NONE; 1024 - 64];
         assert_eq!(buffers.allocate(&mut others), others.len());
         let mut stream = Stream::new("s", InterfaceIndex(1), Content::Replay(frames.clone()));
         stream.up = true;

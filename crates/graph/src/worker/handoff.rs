@@ -123,6 +123,7 @@ impl Core {
     /// Hands a vector to the worker on which a node lives.
     pub(super) fn hand_over(&mut self, to: NodeIndex, place: Place, vector: Box<Vector>) {
         let n = vector.len() as u64;
+        vector.packets().iter().for_each(|packet| self.buffers.send_away(*packet));
         let mut parcel = Parcel { to, generation: place.generation, vector: Some(vector) };
         let went = match self.ports.outgoing.get_mut(place.worker) {
             Some(Some(outgoing)) => outgoing.push(&mut parcel, n),

@@ -370,7 +370,7 @@ impl Egress {
             buffers.bytes_mut(packet)[HEADROOM..HEADROOM + frame.len()].copy_from_slice(frame);
             (packet, 0)
         } else {
-            let mut parts = [PacketIndex::default(); MAX_SEGMENTS];
+            let mut parts = [PacketIndex::NONE; MAX_SEGMENTS];
             let parts = &mut parts[..frame.len().div_ceil(DATA_SIZE)];
             let got = buffers.allocate(parts);
             if got < parts.len() {

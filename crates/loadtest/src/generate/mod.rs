@@ -344,10 +344,10 @@ fn fill(
     order: &[u16],
     more: &mut Vec<PacketIndex>,
 ) {
-    let mut fresh = [PacketIndex::default(); VECTOR_SIZE];
+    let mut fresh = [PacketIndex::NONE; VECTOR_SIZE];
     let mut got = cx.buffers.allocate(&mut fresh[..order.len()]);
     if share.more > 0 {
-        more.resize(got * share.more, PacketIndex::default());
+        more.resize(got * share.more, PacketIndex::NONE);
         let some = cx.buffers.allocate(more);
         more.truncate(some);
         let enough = got.min(some / share.more);
@@ -381,7 +381,7 @@ fn fill(
         return;
     }
     let (mut own, mut places, mut own_lengths) =
-        ([PacketIndex::default(); VECTOR_SIZE], [0u16; VECTOR_SIZE], [0u16; VECTOR_SIZE]);
+        ([PacketIndex::NONE; VECTOR_SIZE], [0u16; VECTOR_SIZE], [0u16; VECTOR_SIZE]);
     let mut done = [0u64; VECTOR_SIZE / 64];
     for start in 0..got {
         if done[start / 64] >> (start % 64) & 1 == 1 {

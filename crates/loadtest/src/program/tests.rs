@@ -18,10 +18,10 @@ fn make(program: &Arc<Program>, (share, shares): (usize, usize), count: usize) -
     let mut maker = Maker::new(program, 7, share, shares);
     let mut frames = Vec::new();
     while frames.len() < count {
-        let mut packets = [PacketIndex::default(); 100];
+        let mut packets = [PacketIndex::NONE; 100];
         assert_eq!(buffers.allocate(&mut packets), 100);
         let mut lengths = [0; 100];
-        let mut more = vec![PacketIndex::default(); 100 * maker.more_buffers()];
+        let mut more = vec![PacketIndex::NONE; 100 * maker.more_buffers()];
         assert_eq!(buffers.allocate(&mut more), more.len());
         maker.make(&mut buffers, &packets, &mut lengths, 0x1234_5678, &mut more);
         for (&packet, &length) in packets.iter().zip(&lengths) {

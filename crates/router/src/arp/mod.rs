@@ -30,6 +30,7 @@ use wire::Family;
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "arp",
     description: "Address Resolution Protocol (RFC 826)",
+    flags: 0,
     stages: &[
         Stage::new("arp", "arp-input", capability::when_addressed),
         Stage::new("ip4-glean", "ip4-glean", capability::when_addressed),

@@ -27,6 +27,7 @@ use wire::dhcp::Kind;
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "dhcp",
     description: "DHCP client (RFC 2131)",
+    flags: 0,
     stages: &[Stage::new("ip4-dhcp-client", input::NAME, with_client)],
 };
 

@@ -15,6 +15,7 @@ use graph::{Behaviour, Context, Graph, GraphError, NodeIndex, Row};
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "ethernet",
     description: "Ethernet frames in, their IPv4 headers examined in the same pass",
+    flags: 0,
     stages: &[
         Stage::new("device-input", "ethernet-input", capability::when_up),
         Stage::new("llc", "llc-input", capability::when_up),

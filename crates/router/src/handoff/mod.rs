@@ -22,6 +22,7 @@ use graph::{Behaviour, EdgeIndex, Graph, GraphError};
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "handoff",
     description: "Packets of an interface shared out among workers by flow",
+    flags: 0,
     stages: &[Stage::new("device-input", "worker-handoff", shared_out)],
 };
 

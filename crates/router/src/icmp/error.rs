@@ -17,6 +17,7 @@ use crate::events::EventSender;
 use crate::headers::is_one_host;
 use crate::interface::SharedViews;
 use crate::ip::Fibs4;
+use crate::mpls::BEHIND_LABEL;
 use crate::rate::TokenBucket;
 use graph::{Context, InterfaceIndex, Map, NodeSpec, Row, Scratch, Vector, flag};
 use std::net::Ipv4Addr;
@@ -198,7 +199,7 @@ impl IcmpError {
     /// same address. Without a route to the sender it is an address of the receiving interface.
     fn address_towards(&self, cx: &Context<'_>, row: &Row, sender: Ipv4Addr) -> Option<Ipv4Addr> {
         let view = self.view.load(cx.round);
-        if row.flags & flag::BEHIND_LABEL != 0 {
+        if row.flags & BEHIND_LABEL != 0 {
             // The router cannot know how to reach the sender: the answer follows the packet's path.
             return view.get(row.rx_interface)?.address_towards(sender);
         }

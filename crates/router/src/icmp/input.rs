@@ -7,6 +7,7 @@
 use super::ping::awaited::Awaited;
 use crate::events::EventSender;
 use crate::headers::transport_checksum;
+use crate::ip::TABLES;
 use crate::punt::{SharedPunts, Unclaimed};
 use graph::{Context, CounterSpec, Map, NodeSpec, Row, Scratch, Severity, Vector, flag};
 use wire::checksum;
@@ -111,7 +112,7 @@ fn reply(cx: &mut Context<'_>, row: &mut Row, start: usize) -> Edge {
     header.set_fragment(false, false, 0);
     header.fill_checksum();
     row.target = asker.into();
-    row.flags = (row.flags | flag::ORIGINATED) & !(check::TTL | check::GROUP | flag::TABLES);
+    row.flags = (row.flags | flag::ORIGINATED) & !(check::TTL | check::GROUP | TABLES);
     cx.count(0, 1);
     Edge::Lookup
 }

@@ -24,10 +24,14 @@ use graph::{Behaviour, Graph, GraphError};
 use tables::ObjectHandle;
 use wire::Family;
 
+/// The packet leaves by the interface that received it, and its sender was sent a redirect if it should get one.
+pub(crate) const REDIRECTED: u32 = graph::flag::claimable(0);
+
 /// For `show plugins` and `show features`.
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "icmp",
     description: "Internet Control Message Protocol (RFC 792): echo, errors, redirects",
+    flags: REDIRECTED,
     stages: &[
         Stage::new("ip4-local", "ip4-icmp-input", capability::when_up),
         Stage::new("ip4-error", "ip4-icmp-error", capability::when_up),

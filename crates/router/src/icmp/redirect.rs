@@ -7,6 +7,7 @@
 
 use super::error::{self, Report};
 use super::policy::SharedPolicy;
+use crate::icmp::REDIRECTED;
 use crate::interface::SharedViews;
 use crate::rate::TokenBucket;
 use graph::buffer::HEADROOM;
@@ -164,7 +165,7 @@ impl<A: Advice> Expand for Redirect<A> {
         for i in 0..vector.len() {
             let mut row = vector.row(i);
             self.tell(x, &row);
-            row.flags |= flag::REDIRECTED;
+            row.flags |= REDIRECTED;
             vector.set_row(i, row);
             vector.set_edge(i, Edge::Rewrite.into());
         }

@@ -1,5 +1,6 @@
 //! ICMP errors about packets that were not forwarded, of either family, and their counters.
 
+use crate::mpls::BEHIND_LABEL;
 use graph::{Context, Row, ScratchKind, ScratchValue, flag};
 use std::fmt;
 use wire::batch::check;
@@ -71,7 +72,7 @@ pub(crate) fn quoted(cx: &Context<'_>, row: &Row, most: usize) -> usize {
 /// The label that led a packet here, if one did, with as many hops as a label can have: an error about it goes where
 /// that led.
 pub(crate) fn label_of(cx: &Context<'_>, row: &Row) -> Option<StackEntry> {
-    let is_behind = row.flags & flag::BEHIND_LABEL != 0;
+    let is_behind = row.flags & BEHIND_LABEL != 0;
     let at = usize::from(row.l3).checked_sub(ENTRY_LEN).filter(|_| is_behind)?;
     let entry =
         StackEntry::from_bytes(*cx.buffers.bytes(row.packet)[at..].first_chunk().expect("there is room behind it"));
@@ -84,7 +85,7 @@ pub(crate) fn put_label(cx: &mut Context<'_>, row: &mut Row, label: StackEntry) 
     row.l2 = row.l3;
     row.length += ENTRY_LEN as u16;
     row.target = label.0;
-    row.flags &= !(check::ALL | flag::BEHIND_LABEL);
+    row.flags &= !(check::ALL | BEHIND_LABEL);
     let at = row.l3 as usize;
     cx.buffers.bytes_mut(row.packet)[at..at + ENTRY_LEN].copy_from_slice(&label.to_bytes());
 }

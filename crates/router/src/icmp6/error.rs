@@ -17,6 +17,7 @@ use crate::icmp::report::{self, keep_first_buffer, reason_of};
 use crate::interface::SharedViews;
 use crate::ip::Fibs6;
 use crate::ip6::OUR_HOP_LIMIT;
+use crate::mpls::BEHIND_LABEL;
 use crate::rate::TokenBucket;
 use graph::{Context, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
 use std::net::Ipv6Addr;
@@ -230,7 +231,7 @@ impl Icmp6Error {
         if sender.is_unicast_link_local() {
             return here.link_local;
         }
-        if row.flags & flag::BEHIND_LABEL != 0 {
+        if row.flags & BEHIND_LABEL != 0 {
             // The router cannot know how to reach the sender: the answer follows the packet's path.
             return here.address_towards(sender);
         }

@@ -23,6 +23,7 @@ use wire::Family;
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "icmp6",
     description: "Internet Control Message Protocol for IPv6 (RFC 4443): echo, errors",
+    flags: 0,
     stages: &[
         Stage::new("ip6-local", "ip6-icmp-input", crate::ip6::when_enabled),
         Stage::new("ip6-error", "ip6-icmp-error", crate::ip6::when_enabled),

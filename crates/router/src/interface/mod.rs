@@ -39,6 +39,7 @@ use std::sync::Arc;
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "interface",
     description: "Interfaces on null, loopback, pg, tap, af_packet, af_xdp and memif devices",
+    flags: 0,
     stages: &[
         Stage::new("interface-output", "interface-output", capability::when_up),
         Stage::new("interface-output", capability::OUTPUT, finished_here),

@@ -7,6 +7,7 @@
 //! [`Demultiplex`] (`interface-output`): for nodes that pick an interface by number. Reads: `tx_interface`. Next: that interface's output.
 
 use super::SharedViews;
+use crate::span::MIRRORED;
 use drivers::TxOffloads;
 use drivers::offload::{self, OffloadError};
 use graph::{
@@ -74,7 +75,7 @@ impl Output {
     /// A finished packet and its edge: to the device, or to `span-output` when the interface is mirrored.
     #[inline]
     fn onward(&self, row: Row, mirrored: bool) -> (Row, EdgeIndex) {
-        if !mirrored || row.flags & flag::MIRRORED != 0 {
+        if !mirrored || row.flags & MIRRORED != 0 {
             return (row, self.tx);
         }
         let mut row = row;

@@ -11,6 +11,7 @@
 //! In IPv6, only this router's own packets come here, because only the sender may fragment a packet. Their fragments
 //! fit the least MTU of IPv6, because this router does not learn the MTU of a path (RFC 8200 section 5).
 
+use crate::mpls::BEHIND_LABEL;
 use drivers::offload::{self, OffloadError};
 use drivers::{Chain, link};
 use graph::buffer::{DATA_SIZE, HEADROOM};
@@ -156,7 +157,7 @@ impl Cutter {
         let mut cut = Cut::plan(self.family, buffers, row, mtu)?;
         let wanted = cut.pieces().map(|piece| piece.buffers()).sum();
         self.fresh.clear();
-        self.fresh.resize(wanted, PacketIndex::default());
+        self.fresh.resize(wanted, PacketIndex::NONE);
         let got = buffers.allocate(&mut self.fresh);
         if got < wanted {
             buffers.free(&self.fresh[..got]);
@@ -366,7 +367,7 @@ impl Cut {
         let trace = buffers.segment(whole.packet).trace;
         buffers.segment_mut(packets[0]).trace = trace;
 
-        if whole.flags & flag::BEHIND_LABEL != 0 {
+        if whole.flags & BEHIND_LABEL != 0 {
             let label = whole.l3 as usize - ENTRY_LEN..whole.l3 as usize;
             let (from, to) = buffers.pair_mut(whole.packet, packets[0]);
             to[HEADROOM - ENTRY_LEN..HEADROOM].copy_from_slice(&from[label]);

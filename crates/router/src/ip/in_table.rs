@@ -6,7 +6,8 @@
 use super::control::TableIndex;
 use super::fibs::{Fibs, MAX_TABLES_IN_A_ROW, runs};
 use super::leaves::{Edge, Forwarding, dispatch, trace_leaf};
-use graph::{Context, EdgeIndex, Map, NodeSpec, VECTOR_SIZE, Vector, flag};
+use crate::ip::TABLES;
+use graph::{Context, EdgeIndex, Map, NodeSpec, VECTOR_SIZE, Vector};
 use tables::Leaf;
 
 pub fn spec<L: Forwarding>() -> NodeSpec {
@@ -24,8 +25,8 @@ impl<L: Forwarding> InTable<L> {
 }
 
 /// A packet's flags count the tables behind the first in which it was looked up.
-const TABLES_SHIFT: u32 = flag::TABLES.trailing_zeros();
-const _: () = assert!(MAX_TABLES_IN_A_ROW - 1 == flag::TABLES >> TABLES_SHIFT);
+const TABLES_SHIFT: u32 = TABLES.trailing_zeros();
+const _: () = assert!(MAX_TABLES_IN_A_ROW - 1 == TABLES >> TABLES_SHIFT);
 
 impl<L: Forwarding> Map for InTable<L> {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
@@ -35,7 +36,7 @@ impl<L: Forwarding> Map for InTable<L> {
         let count = frames.len();
         for (i, (asked, flags)) in asked.iter_mut().zip(sides.flags).enumerate() {
             *asked = L::destination(frames.bytes(i));
-            let has_been_in = 1 + ((*flags & flag::TABLES) >> TABLES_SHIFT);
+            let has_been_in = 1 + ((*flags & TABLES) >> TABLES_SHIFT);
             strays[i] = has_been_in == MAX_TABLES_IN_A_ROW;
             any_strays |= strays[i];
             *flags += u32::from(!strays[i]) << TABLES_SHIFT;

@@ -33,6 +33,9 @@ mod table;
 pub(crate) mod vrf;
 mod why;
 
+/// Counts the routing tables to which routes have sent the packet.
+pub(crate) const TABLES: u32 = graph::flag::claimable(5) | graph::flag::claimable(6);
+
 pub use fibs::{Fibs, Fibs4, Fibs6};
 pub use table::TableFull;
 pub use vrf::TableError;

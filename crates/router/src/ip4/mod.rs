@@ -17,6 +17,7 @@ use crate::capability::{self, Capability, Stage};
 use crate::icmp::SharedPolicy;
 use crate::interface::{Interface, InterfaceCounters, SharedViews};
 use crate::ip::Fibs4;
+use crate::ip::TABLES;
 use crate::ip::count::CounterSlots;
 use crate::ip::fragment::{self, Cutter};
 use crate::ip::source::{self, Sources, Urpf};
@@ -26,10 +27,14 @@ use std::net::Ipv4Addr;
 use tables::{Leaf, Lookup4, ObjectHandle, kind};
 use wire::Family;
 
+/// The packet's options ask that the router's address or the time be recorded.
+pub(crate) const OPTIONS: u32 = graph::flag::claimable(4);
+
 /// For `show plugins` and `show features`.
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "ip4",
     description: "IPv4 input, routing, forwarding, local delivery",
+    flags: OPTIONS | TABLES,
     stages: &[
         Stage::new("ip4-unicast", "ip4-input", when_enabled),
         Stage::new("ip4-unicast", "ip4-options", when_enabled),

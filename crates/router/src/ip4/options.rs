@@ -1,7 +1,7 @@
 //! `ip4-options`: packets whose header has options (RFC 791 3.1, RFC 1812 5.2.4.1). Their syntax is
 //! checked once, here.
 //!
-//! Reads: the options. Writes: [`flag::OPTIONS`] for packets on which the router's address or the time is to be
+//! Reads: the options. Writes: [`OPTIONS`] for packets on which the router's address or the time is to be
 //! recorded: `ip4-rewrite` does that with [`record`], for it knows the interface by which they leave. Next:
 //! `ip4-lookup`, or `ip4-local` with what is for all, by way of `ip4-rx-urpf` where sources are checked;
 //! `ip4-icmp-error` with what is malformed, and with source routes, which are refused (RFC 7126 4.3 and 4.4). Options
@@ -10,7 +10,8 @@
 use super::onward;
 use crate::icmp::Report;
 use crate::interface::{SharedViews, ViewTable};
-use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Severity, Vector, flag};
+use crate::ip4::OPTIONS;
+use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Severity, Vector};
 use std::net::Ipv4Addr;
 use std::time::{SystemTime, UNIX_EPOCH};
 use wire::icmpv4::unreachable;
@@ -119,7 +120,7 @@ impl Map for Ip4Options {
                 }
                 Ok(request) => {
                     if request.record {
-                        row.flags |= flag::OPTIONS;
+                        row.flags |= OPTIONS;
                         vector.set_row(i, row);
                     }
                     let is_checked = view.get(row.rx_interface).is_some_and(|view| view.source_check.is_some());

@@ -8,10 +8,13 @@
 //! a redirect.
 
 use super::options;
+use crate::icmp::REDIRECTED;
 use crate::icmp::{Policy, Report, SharedPolicy};
 use crate::interface::{SharedViews, ViewTable};
 use crate::ip::forward::{forward_one, forward_vector, turns_back};
 use crate::ip::fragment::Mtu;
+use crate::ip4::OPTIONS;
+use crate::punt::PUNTED;
 use graph::{Context, CounterSpec, EdgeIndex, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
 use tables::object::ObjectRef;
@@ -75,9 +78,9 @@ impl Ip4Rewrite {
 }
 
 /// Packets with any of these are handled one by one.
-const SPECIAL: u32 = check::TTL | check::GROUP | flag::SEGMENTED | flag::OPTIONS | NOT_FORWARDED;
+const SPECIAL: u32 = check::TTL | check::GROUP | flag::SEGMENTED | OPTIONS | NOT_FORWARDED;
 /// Packets from this router or on their way to the host: they do not lose a hop.
-const NOT_FORWARDED: u32 = flag::ORIGINATED | flag::PUNTED;
+const NOT_FORWARDED: u32 = flag::ORIGINATED | PUNTED;
 
 impl Map for Ip4Rewrite {
     #[inline]
@@ -156,7 +159,7 @@ fn one(
     // A sender that used the next hop directly could not push the labels.
     let is_plain = object.labels() == 0 && object.interface() == row.rx_interface.0;
     let turns_back = is_plain && policy.redirects.on(row.rx_interface);
-    if forwarded && turns_back && row.flags & flag::REDIRECTED == 0 {
+    if forwarded && turns_back && row.flags & REDIRECTED == 0 {
         return Edge::Redirect.into();
     }
     if is_long {
@@ -169,9 +172,9 @@ fn one(
     let Some(begin) = l3.checked_sub(rewrite.len()) else { return Edge::NoRoom.into() };
     bytes[begin..l3].copy_from_slice(rewrite);
     // A punted packet reaches the host unchanged: the host records its own address in the options.
-    if row.flags & (flag::OPTIONS | flag::PUNTED) == flag::OPTIONS {
+    if row.flags & (OPTIONS | PUNTED) == OPTIONS {
         // Only once: a copy for another interface (SPAN) or a packet in a tunnel takes no further hop.
-        row.flags &= !flag::OPTIONS;
+        row.flags &= !OPTIONS;
         options::record(&mut bytes[l3..], view, InterfaceIndex(object.interface()));
     }
     if forwarded {

@@ -42,6 +42,7 @@ pub(crate) const OUR_HOP_LIMIT: u8 = 64;
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "ip6",
     description: "IPv6 (RFC 8200) input, routing, forwarding, local delivery",
+    flags: 0,
     stages: &[
         Stage::new("ip6-unicast", "ip6-input", when_enabled),
         Stage::new("ip6-unicast", "ip6-rx-urpf", checked),

@@ -8,10 +8,13 @@
 //! or its source is link-local; `ip6-redirect` when the packet leaves by the interface that it came by, and its sender
 //! may get a redirect.
 
+use crate::icmp::REDIRECTED;
 use crate::icmp::{SharedPolicy, Switches};
 use crate::icmp6::Report;
 use crate::ip::forward::{forward_one, forward_vector, turns_back};
 use crate::ip::fragment::Mtu;
+use crate::punt::PUNTED;
+use crate::reassembly::REASSEMBLED;
 use graph::{Context, CounterSpec, EdgeIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
 use tables::object::ObjectRef;
@@ -65,10 +68,10 @@ impl Ip6Rewrite {
 /// Packets with any of these are handled one by one.
 const SPECIAL: u32 = check::TTL | check::GROUP | check::MARTIAN_SOURCE | flag::SEGMENTED | NOT_FORWARDED;
 /// Packets from this router or on their way to the host: they do not lose a hop.
-const NOT_FORWARDED: u32 = flag::ORIGINATED | flag::PUNTED;
+const NOT_FORWARDED: u32 = flag::ORIGINATED | PUNTED;
 
 /// Packets that were reassembled here, and go to the host.
-const FROM_FRAGMENTS: u32 = flag::REASSEMBLED | flag::PUNTED;
+const FROM_FRAGMENTS: u32 = REASSEMBLED | PUNTED;
 
 impl Map for Ip6Rewrite {
     #[inline]
@@ -125,7 +128,7 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
     // A sender that used the next hop directly could not push the labels.
     let is_plain = object.labels() == 0 && object.interface() == row.rx_interface.0;
     let turns_back = is_plain && redirects.on(row.rx_interface);
-    if forwarded && turns_back && row.flags & flag::REDIRECTED == 0 {
+    if forwarded && turns_back && row.flags & REDIRECTED == 0 {
         return Edge::Redirect.into();
     }
     if is_long {

@@ -28,6 +28,7 @@ use wire::Family;
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "local",
     description: "Local delivery: UDP ports, TCP resets",
+    flags: 0,
     stages: &[
         Stage::new("ip4-udp-lookup", udp::NAME4, capability::when_up),
         Stage::new("tcp4-reset", tcp_reset::NAME4, capability::when_up),

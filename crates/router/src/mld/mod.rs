@@ -23,6 +23,7 @@ use wire::mld::Query;
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "mld",
     description: "Multicast Listener Discovery (RFC 3810): own groups are reported, queries answered and sent",
+    flags: 0,
     stages: &[Stage::new("ip6-listeners", "icmp6-multicast-listener", crate::ip6::when_enabled)],
 };
 

@@ -13,9 +13,11 @@
 
 use super::pop;
 use crate::headers::visible;
+use crate::icmp::REDIRECTED;
 use crate::interface::{SharedViews, ViewTable};
 use crate::ip::adjacency::object_of;
 use crate::ip4::input::bad_fragment;
+use crate::mpls::BEHIND_LABEL;
 use graph::vector::one_value;
 use graph::{Context, EdgeSpec, InterfaceIndex, Map, NodeSpec, Row, VECTOR_SIZE, Vector, flag};
 use tables::{Leaf, kind};
@@ -101,7 +103,7 @@ impl Map for Disposition {
         let one = one_value(vector.targets()).map(Leaf);
         // The label decides the path, so the sender gets no redirect to a better next hop.
         let is_behind = one.is_some_and(|leaf| leaf.kind() == kind::POP);
-        let marks = flag::REDIRECTED | if is_behind { flag::BEHIND_LABEL } else { 0 };
+        let marks = REDIRECTED | if is_behind { BEHIND_LABEL } else { 0 };
         let is_examined = vector.common_flags() & check::EXAMINED != 0;
         let columns = vector.columns();
         for (flags, l3) in columns.flags.iter_mut().zip(columns.l3.iter_mut()) {
@@ -268,7 +270,7 @@ impl Disposition {
                 }
             }
             row.target = Leaf::new(kind::ADJACENCY, object_of(leaf)).0;
-            row.flags |= flag::BEHIND_LABEL;
+            row.flags |= BEHIND_LABEL;
             return Edge::Rewrite;
         }
         let table = pop::table_of(leaf);

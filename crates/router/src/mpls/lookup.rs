@@ -11,7 +11,7 @@ use crate::headers::visible;
 use crate::icmp;
 use crate::ip::control::LabelTableIndex;
 use graph::vector::one_value;
-use graph::{Context, EdgeIndex, EdgeSpec, Map, NodeSpec, Row, Scratch, Snapshot, VECTOR_SIZE, Vector};
+use graph::{Context, EdgeIndex, EdgeSpec, Map, NodeSpec, Row, Scratch, Snapshot, Vector};
 use std::fmt;
 use tables::{LabelAction, LabelKey, LabelLookup, Leaf, kind};
 use wire::Family;
@@ -134,9 +134,7 @@ impl Map for MplsLookup {
             return vector.set_edges(Edge::Unknown.into());
         };
         let any_expires = vector.any_flags() & check::TTL != 0;
-        let targets = vector.columns().target;
-        let mut swaps = [0; VECTOR_SIZE];
-        let swaps = &mut swaps[..targets.len()];
+        let (targets, swaps) = vector.leave_numbers::<Swap>();
         match one_value(targets) {
             // All packets have the same label and fields: common between two routers.
             Some(entry) => {
@@ -146,11 +144,7 @@ impl Map for MplsLookup {
             }
             None => table.lookup_batch(cx.round, targets, swaps),
         }
-        let any_swaps = swaps.iter().fold(0, |all, swap| all | swap) != 0;
         let any_strange = targets.iter().fold(false, |any, leaf| any | is_strange(*leaf));
-        if any_swaps {
-            vector.leave_all(swaps.iter().map(|entry| Swap(*entry)));
-        }
         dispatch(vector);
         if !(any_strange || any_expires) {
             return;

@@ -34,10 +34,14 @@ use table::SharedLabels;
 use tables::ObjectHandle;
 use wire::Family;
 
+/// The packet was received with a label, whose entry stands before its network header.
+pub(crate) const BEHIND_LABEL: u32 = graph::flag::claimable(7);
+
 /// For `show plugins` and `show features`.
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "mpls",
     description: "Multiprotocol Label Switching (RFC 3031): swap, push, pop, label switched paths",
+    flags: BEHIND_LABEL,
     stages: &[
         Stage::new("mpls-input", "mpls-input", when_enabled),
         Stage::new("mpls-input", "mpls-lookup", when_enabled),

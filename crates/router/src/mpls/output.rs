@@ -8,8 +8,9 @@
 
 use super::lookup::Swap;
 use crate::icmp;
+use crate::mpls::BEHIND_LABEL;
 use graph::vector::one_value;
-use graph::{Context, CounterSpec, EdgeIndex, Map, NodeSpec, ScratchColumn, Severity, Snapshot, Vector, flag};
+use graph::{Context, CounterSpec, EdgeIndex, Map, NodeSpec, Severity, Snapshot, Vector};
 use std::fmt;
 use tables::object::{MAX_REWRITE, ObjectRef, mark};
 use tables::{Leaf, ObjectHandle, kind};
@@ -56,18 +57,22 @@ impl MplsOutput {
             Some(leaf) => {
                 let object = objects.get(Leaf(leaf).index());
                 let Some((header, _)) = swapping(leaf, 0, &object, longest) else { return 0 };
-                let (mut frames, sides, swaps) = vector.l3_frames_with_scratch(cx.buffers);
-                frames.swap_all(header, (0..).map(|i| entry_of(&swaps, i)));
+                let Some((mut frames, sides, swaps)) = vector.l3_frames_with_numbers::<Swap>(cx.buffers) else {
+                    return 0;
+                };
+                frames.swap_all(header, swaps);
                 sides.edge.fill(object.edge());
                 vector.len()
             }
             None => {
-                let (mut frames, sides, swaps) = vector.l3_frames_with_scratch(cx.buffers);
-                let mut packets = sides.target.iter().zip(sides.edge.iter_mut()).enumerate();
+                let Some((mut frames, sides, swaps)) = vector.l3_frames_with_numbers::<Swap>(cx.buffers) else {
+                    return 0;
+                };
+                let mut packets = sides.target.iter().zip(sides.edge.iter_mut()).zip(swaps);
                 frames.swap_while(|| {
-                    let (i, (leaf, edge)) = packets.next()?;
+                    let ((leaf, edge), swap) = packets.next()?;
                     let object = objects.get(Leaf(*leaf).index());
-                    let swapped = swapping(*leaf, entry_of(&swaps, i), &object, longest)?;
+                    let swapped = swapping(*leaf, *swap, &object, longest)?;
                     *edge = object.edge();
                     Some(swapped)
                 })
@@ -82,12 +87,6 @@ impl MplsOutput {
         }
         done
     }
-}
-
-/// The entry that replaces packet `i`'s.
-#[inline(always)]
-fn entry_of(swaps: &ScratchColumn<'_>, i: usize) -> u32 {
-    swaps.read(i).map_or(0, |Swap(entry)| entry)
 }
 
 /// The link header and the new label of a leaf that swaps its label, if it accepts packets of that length.
@@ -131,7 +130,7 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
     if !object.is_complete() {
         // The label is looked up again later, because it determines the path.
         row.l3 += ENTRY_LEN as u16;
-        row.flags |= flag::BEHIND_LABEL;
+        row.flags |= BEHIND_LABEL;
         vector.set_row(i, row);
         return object.edge();
     }

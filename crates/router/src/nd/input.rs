@@ -14,6 +14,7 @@ use crate::neighbour::limit::{Bucket, ByInterface};
 use crate::neighbour::policy::{Policy, SharedPolicy};
 use crate::neighbour::table::{Entry, Shared};
 use crate::neighbour::{Evidence, NeighbourKey};
+use crate::reassembly::REASSEMBLED;
 use crate::router_advertisement;
 use graph::{Context, CounterSpec, Map, NodeSpec, Row, Scratch, Severity, Snapshot, Vector, flag};
 use std::fmt;
@@ -207,7 +208,7 @@ impl NdInput {
         }
         // RFC 6980 5: applies to messages in several fragments, and to those in a single one.
         let chain = Chain::walk(header.next_header(), &packet[HEADER_LEN..]);
-        if row.flags & flag::REASSEMBLED != 0 || chain.is_ok_and(|chain| chain.fragment.is_some()) {
+        if row.flags & REASSEMBLED != 0 || chain.is_ok_and(|chain| chain.fragment.is_some()) {
             return Err(Edge::Fragment);
         }
         let message = packet.get(payload_at(row)..).unwrap_or_default();

@@ -35,6 +35,7 @@ use wire::Family;
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "nd",
     description: "Neighbor Discovery for IPv6 (RFC 4861)",
+    flags: 0,
     stages: &[
         Stage::new("ip6-local", "icmp6-neighbor-discovery", ip6::when_enabled),
         Stage::new("ip6-glean", "ip6-glean", ip6::when_enabled),

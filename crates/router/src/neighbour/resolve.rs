@@ -15,6 +15,7 @@ use super::policy::SharedPolicy;
 use super::table::Shared;
 use super::{Event, NeighbourKey};
 use crate::events::EventSender;
+use crate::mpls::BEHIND_LABEL;
 use crate::{icmp, icmp6};
 use graph::{Buffers, Context, EdgeIndex, Expand, Expansion, NodeSpec, Row, Scratch, Snapshot, Vector, edge, flag};
 use std::collections::HashMap;
@@ -304,7 +305,7 @@ fn family_of(hop: Family, cx: &Context<'_>, row: &Row) -> Family {
 
 /// Prepares the report to a packet's sender that the next hop does not answer.
 fn refused(family: Family, cx: &Context<'_>, row: &mut Row) -> Edge {
-    if row.flags & flag::BEHIND_LABEL != 0 {
+    if row.flags & BEHIND_LABEL != 0 {
         return Edge::LabelRefused;
     }
     let own = family_of(family, cx, row);
@@ -346,9 +347,9 @@ pub(super) fn destination(family: Family, cx: &Context<'_>, row: &Row) -> IpAddr
 /// Sends a packet to be looked up again.
 fn look_again(family: Family, cx: &Context<'_>, row: &mut Row) -> EdgeIndex {
     row.scratch = Scratch::NONE;
-    if row.flags & flag::BEHIND_LABEL != 0 {
+    if row.flags & BEHIND_LABEL != 0 {
         // A packet that a label led here goes where the label leads now, whatever the routes for the packet inside say.
-        row.flags &= !flag::BEHIND_LABEL;
+        row.flags &= !BEHIND_LABEL;
         row.l3 -= ENTRY_LEN as u16;
         row.target = u32::from_be_bytes(bytes_at(cx, row, 0));
         return Edge::Label.into();

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// For `show plugins` and `show features`.
 pub(crate) const CAPABILITY: Capability =
-    Capability { name: "packet-generator", description: "Streams of made or replayed packets", stages: &[] };
+    Capability { name: "packet-generator", description: "Streams of made or replayed packets", flags: 0, stages: &[] };
 
 /// Nodes that control calls.
 pub(crate) struct Nodes {

@@ -26,10 +26,14 @@ use std::sync::Arc;
 use tables::Leaf;
 use wire::Family;
 
+/// The packet is on its way to the host, which gets it unchanged.
+pub(crate) const PUNTED: u32 = graph::flag::claimable(1);
+
 /// For `show plugins` and `show features`.
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "punt",
     description: "Packets for the host behind this router",
+    flags: PUNTED,
     stages: &[
         Stage::new("ip4-punt", "ip4-punt", capability::when_up),
         Stage::new("ip6-punt", "ip6-punt", crate::ip6::when_enabled),

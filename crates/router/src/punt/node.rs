@@ -10,6 +10,7 @@
 
 use super::{SharedPunts, ToHost, Unclaimed};
 use crate::headers::PayloadAt;
+use crate::punt::PUNTED;
 use crate::rate::TokenBucket;
 use crate::{icmp, icmp6};
 use graph::{Context, CounterTable, Map, NodeSpec, Row, Scratch, Vector, flag};
@@ -100,7 +101,7 @@ impl Punt {
             return self.refuse_on_link(row, reason);
         }
         // One that waited for the host's Ethernet address comes here again.
-        let is_new = row.flags & flag::PUNTED == 0;
+        let is_new = row.flags & PUNTED == 0;
         let way = ways.way(row.rx_interface).filter(|_| row.flags & flag::ORIGINATED == 0);
         let comes_from_host = way.is_some_and(|way| way.interface == row.rx_interface);
         if is_new && (reason == Unclaimed::Route || way.is_some() && !comes_from_host) {
@@ -156,7 +157,7 @@ fn stays_on_link(cx: &Context<'_>, row: &Row) -> bool {
 }
 
 fn to_host(row: &mut Row, way: ToHost) -> Edge {
-    row.flags |= flag::PUNTED;
+    row.flags |= PUNTED;
     row.target = way.adjacency.0;
     Edge::Rewrite
 }

@@ -5,6 +5,7 @@
 
 use super::fragment::{ECN, Fragment, MAX_DATAGRAM, MAX_HEADER, Part};
 use super::node::Edge;
+use crate::reassembly::REASSEMBLED;
 use crate::{icmp, icmp6};
 use drivers::link;
 use graph::buffer::{DATA_SIZE, HEADROOM};
@@ -162,7 +163,7 @@ impl Datagram {
         if total > MAX_DATAGRAM {
             return None;
         }
-        let mut packets = [PacketIndex::default(); WINDOWS];
+        let mut packets = [PacketIndex::NONE; WINDOWS];
         let count = end.div_ceil(DATA_SIZE);
         for (packet, window) in packets.iter_mut().zip(&mut self.windows[..count]) {
             *packet = window.take()?;
@@ -174,7 +175,7 @@ impl Datagram {
         }
         let chained = if count > 1 { flag::CHAINED } else { 0 };
         let mut row = self.row_of(buffers, packets[0], total, chained);
-        row.flags |= flag::REASSEMBLED;
+        row.flags |= REASSEMBLED;
         Some(row)
     }
 

@@ -178,7 +178,7 @@ impl Datagrams {
         let known = self.by_key.get(&key);
         let wanted = fragment.windows().filter(|&n| known.is_none_or(|known| known.windows[n].is_none())).count();
         self.make_room_for_buffers(buffers, key, wanted);
-        let mut fresh = [PacketIndex::default(); WINDOWS];
+        let mut fresh = [PacketIndex::NONE; WINDOWS];
         let got = buffers.allocate(&mut fresh[..wanted]);
         if got < wanted {
             buffers.free(&fresh[..got]);

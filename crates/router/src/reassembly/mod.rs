@@ -23,10 +23,14 @@ use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use node::Tables;
 use wire::Family;
 
+/// The packet was reassembled from fragments.
+pub(crate) const REASSEMBLED: u32 = graph::flag::claimable(2);
+
 /// For `show plugins` and `show features`.
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "reassembly",
     description: "Reassembly of fragmented datagrams to the router (RFC 815)",
+    flags: REASSEMBLED,
     stages: &[
         Stage::new("ip4-reassembly", node::NAME4, capability::when_up),
         Stage::new("ip6-reassembly", node::NAME6, crate::ip6::when_enabled),

@@ -1,6 +1,7 @@
 //! Copies a packet to SPAN destinations.
 
 use super::SpanDestination;
+use crate::span::MIRRORED;
 use graph::{CounterSpec, Expansion, Row, Scratch, Severity, flag};
 
 /// Counters of both nodes.
@@ -18,7 +19,7 @@ pub const COUNTERS: &[CounterSpec] = &[
          itself is forwarded. Check `show buffers`, and increase `buffers-per-numa` in startup.conf.",
     ),
 ];
-const MIRRORED: usize = 0;
+const COPIES: usize = 0;
 const NO_BUFFER: usize = 1;
 
 /// Sends a copy of the packet to each destination. The device has the same work left to do on a copy as on the packet,
@@ -30,8 +31,8 @@ pub fn copy(x: &mut Expansion<'_, '_>, row: &Row, to: &[SpanDestination]) {
             x.cx.count(NO_BUFFER, 1);
             continue;
         };
-        x.cx.count(MIRRORED, 1);
-        let flags = row.flags & (flag::CHAINED | flag::OFFLOAD) | flag::MIRRORED | flag::ORIGINATED;
+        x.cx.count(COPIES, 1);
+        let flags = row.flags & (flag::CHAINED | flag::OFFLOAD) | MIRRORED | flag::ORIGINATED;
         let mut copy = Row { rx_interface: listener.interface, flags, target: 0, scratch: Scratch::NONE, ..copy };
         copy.set_tx_interface(listener.interface);
         x.originate(copy, listener.edge);

@@ -18,10 +18,14 @@ use crate::capability::{Capability, Stage};
 use crate::interface::{Interface, SharedViews};
 use graph::{Behaviour, EdgeIndex, Graph, GraphError, InterfaceIndex, NodeIndex};
 
+/// The packet is a copy for a listener: it is not copied again.
+pub(crate) const MIRRORED: u32 = graph::flag::claimable(3);
+
 /// For `show plugins` and `show features`.
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "span",
     description: "Copies of an interface's packets to others",
+    flags: MIRRORED,
     stages: &[
         Stage::new("device-input", "span-input", mirrors_received),
         Stage::new("interface-output", "span-output", mirrors_sent),

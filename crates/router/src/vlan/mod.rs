@@ -23,6 +23,7 @@ use wire::vlan::{Tag, Tags};
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "vlan",
     description: "Sub-interfaces by VLAN tags (IEEE 802.1Q, 802.1ad)",
+    flags: 0,
     stages: &[Stage::new("interface-output", capability::SUB_OUTPUT, when_sub)],
 };
 

@@ -49,7 +49,7 @@ impl Arrival {
     fn write(&self, buffers: &mut Buffers) -> Option<Row> {
         let whole = [self.frame.len()];
         let parts = if self.parts.is_empty() { &whole[..] } else { &self.parts };
-        let mut packets = vec![PacketIndex::default(); parts.len()];
+        let mut packets = vec![PacketIndex::NONE; parts.len()];
         let got = buffers.allocate(&mut packets);
         if got < packets.len() {
             buffers.free(&packets[..got]);

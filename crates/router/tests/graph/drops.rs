@@ -671,7 +671,7 @@ fn control_that_does_not_listen_costs_packets_not_memory() {
 fn no_buffer_is_counted_where_one_was_wanted() {
     let mut bed = Bed::with_buffers(1024);
     let e0 = bed.port("e0", &["10.0.0.1/24"]);
-    let mut all = vec![graph::PacketIndex::default(); 1024];
+    let mut all = vec![graph::PacketIndex::NONE; 1024];
     let got = bed.worker.core().buffers.allocate(&mut all);
     assert_eq!(got, 1024);
     e0.receive_packet(&udp("10.0.0.1"));

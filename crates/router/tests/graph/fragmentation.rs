@@ -246,7 +246,7 @@ fn without_buffers_for_all_fragments_none_is_sent() {
     let mut bed = Bed::with_buffers(1024);
     let [e0, e1] = ["10.0.0.1/24", "10.0.1.1/24"].map(|address| bed.port(&format!("e{}", &address[5..6]), &[address]));
     bed.know(&e1, "10.0.1.2");
-    let mut all = vec![graph::PacketIndex::default(); 1024];
+    let mut all = vec![graph::PacketIndex::NONE; 1024];
     assert_eq!(bed.worker.core().buffers.allocate(&mut all), 1024);
     // Two buffers for the packet; the fragments take three.
     for (free, fits) in [(2, false), (3, false), (4, false), (5, true)] {

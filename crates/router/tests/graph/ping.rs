@@ -365,7 +365,7 @@ fn json_has_every_answer() {
 #[test]
 fn a_lack_of_buffers_is_counted_and_loses_none() {
     let (mut bed, [_, e1, _]) = Bed::with_three_ports();
-    let mut all = vec![graph::PacketIndex::default(); 4096];
+    let mut all = vec![graph::PacketIndex::NONE; 4096];
     let got = bed.worker.core().buffers.allocate(&mut all);
     let mut replies = Vec::new();
     let moved = bed.errors_of(|bed| replies.push(bed.begin("ping 10.0.1.2 repeat 1").unwrap()));

@@ -280,7 +280,7 @@ fn a_way_without_a_global_address_has_one_of_another_interface() {
 #[test]
 fn what_cannot_go_is_counted_by_name() {
     let (mut bed, [e0, ..]) = bed();
-    let mut all = vec![graph::PacketIndex::default(); 4096];
+    let mut all = vec![graph::PacketIndex::NONE; 4096];
     let got = bed.worker.core().buffers.allocate(&mut all);
     let mut replies = Vec::new();
     let moved = bed.errors_of(|bed| replies.push(bed.begin("ping 2001:db8::2 repeat 1").unwrap()));

@@ -292,7 +292,7 @@ fn without_buffers_a_fragment_is_refused_and_the_datagram_stays() {
     let fragments = cut(&request(7, 2500), 1500);
     receive(&e0, &fragments[0]);
     bed.run();
-    let mut all = vec![PacketIndex::default(); 1024];
+    let mut all = vec![PacketIndex::NONE; 1024];
     let got = bed.worker.core().buffers.allocate(&mut all);
     assert_eq!(got, 1023);
     bed.worker.core().buffers.free(&all[..1]);

@@ -482,7 +482,7 @@ fn without_buffers_a_fragment_is_refused_and_nothing_is_cut() {
     let fragments = cut(&request(2500), 7, 1448);
     receive(&ports[0], &fragments[0]);
     bed.run();
-    let mut all = vec![PacketIndex::default(); 1 << 16];
+    let mut all = vec![PacketIndex::NONE; 1 << 16];
     let got = bed.worker.core().buffers.allocate(&mut all);
     // One free buffer: enough to receive the fragment, not to keep its data.
     bed.worker.core().buffers.free(&all[..1]);

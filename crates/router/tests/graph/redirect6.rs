@@ -125,7 +125,7 @@ fn a_redirect_is_sent_once_a_second_and_only_where_it_is_wanted() {
 fn without_buffers_packets_go_on_and_nobody_is_told() {
     let (mut bed, [e0, ..]) = redirecting();
     send(&e0, &Packet6::udp(SENDER, "2001:db8:60::1", b""));
-    let mut all = vec![graph::PacketIndex::default(); 4096];
+    let mut all = vec![graph::PacketIndex::NONE; 4096];
     // One free buffer, for the packet itself.
     let free = bed.worker.core().buffers.allocate(&mut all);
     bed.worker.core().buffers.free(&all[free - 1..free]);

@@ -175,7 +175,7 @@ fn without_buffers_packets_go_on_uncopied() {
     let (mut bed, [e0, e1, _], _) = bed();
     say(&mut bed, "set interface span e0 destination s0 rx");
     say(&mut bed, "set interface span e1 destination s0 tx");
-    let mut all = vec![PacketIndex::default(); 8192];
+    let mut all = vec![PacketIndex::NONE; 8192];
     let got = bed.worker.core().buffers.allocate(&mut all);
     bed.worker.core().buffers.free(&all[..1]);
     let moved = bed.errors_of(|_| drop(e0.receive_packet(&udp())));

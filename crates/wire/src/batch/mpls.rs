@@ -130,13 +130,16 @@ const BOTTOM: u32 = 0x100;
 
 impl Frames<'_> {
     /// Swaps the top label and writes an Ethernet header before it; the hop is counted. The offset is that of the
-    /// label. All packets get the same header, and each the label of its own entry, as long as there are entries.
+    /// label. All packets get the same header, and each the label of its own entry.
+    ///
+    /// # Panics
+    /// When there are fewer entries than packets.
     #[inline]
-    pub fn swap_all(&mut self, header: &[u8; 14], entries: impl Iterator<Item = u32>) {
+    pub fn swap_all(&mut self, header: &[u8; 14], entries: &[u32]) {
         let words = [word(header, 0), word(header, 6)];
-        for (head, entry) in self.places().zip(entries) {
+        for (head, entry) in self.places().zip(&entries[..self.len()]) {
             // SAFETY: the 14 bytes before the head are writable, as are the first 64 from it on.
-            unsafe { swap(head, words, entry) };
+            unsafe { swap(head, words, *entry) };
         }
     }
 
@@ -442,7 +445,7 @@ mod tests {
         ] {
             let expected = [&HEADER[..], &new.to_bytes(), &below.to_bytes()].concat();
             let mut bed = at_label(&[old, below]);
-            bed.frames().0.swap_all(&HEADER, [entry(17, 3, true, 200).0].into_iter());
+            bed.frames().0.swap_all(&HEADER, &[entry(17, 3, true, 200).0]);
             assert_eq!(bytes(&bed, 14, 22), expected);
             let rewrite: [u8; 18] = [&HEADER[..], &entry(17, 0, false, 0).to_bytes()].concat().try_into().unwrap();
             let mut bed = at_label(&[old, below]);
