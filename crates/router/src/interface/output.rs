@@ -4,7 +4,8 @@
 //! segmentation) and drops packets of an interface that is down. Reads: `flags`, offloads. Writes: the interface into
 //! `tx_interface` for `span-output`. Next: `NAME-tx`, by way of `span-output` when the interface is mirrored.
 //!
-//! [`Demultiplex`] (`interface-output`): for nodes that pick an interface by number. Reads: `tx_interface`. Next: that interface's output.
+//! [`Demultiplex`] (`interface-output`): for nodes that pick an interface by number. Reads: `tx_interface`. Next: that
+//! interface's output.
 
 use super::SharedViews;
 use crate::span::MIRRORED;
