@@ -273,6 +273,8 @@ pub struct Columns<'a> {
     pub l3: &'a mut [u16],
     pub length: &'a mut [u16],
     pub edge: &'a mut [EdgeIndex],
+    /// [`Lazy::Table`], if it is written.
+    pub table: Option<&'a [u32]>,
 }
 
 impl Vector {
@@ -414,6 +416,7 @@ impl Vector {
             l3: &mut self.l3[..n],
             length: &mut self.length[..n],
             edge: &mut self.edge[..n],
+            table: (self.live >> Lazy::Table as usize & 1 != 0).then(|| &self.lazy[Lazy::Table as usize][..n]),
         }
     }
 

@@ -313,7 +313,7 @@ impl ArpInput {
     /// through the router and not back to the link that the request came from.
     fn stands_for(&self, cx: &Context<'_>, view: &InterfaceView, policy: &Policy, wanted: Ipv4Addr) -> bool {
         policy.is_proxied(wanted) && {
-            let leaf = self.tables.fibs.lookup(cx.round, view.index, wanted.into());
+            let leaf = self.tables.fibs.lookup(cx.round, view.ip4_table, wanted.into());
             self.leads_elsewhere(cx, leaf, view.index)
         }
     }

@@ -199,24 +199,26 @@ impl IcmpError {
     /// same address. Without a route to the sender it is an address of the receiving interface.
     fn address_towards(&self, cx: &Context<'_>, row: &Row, sender: Ipv4Addr) -> Option<Ipv4Addr> {
         let view = self.view.load(cx.round);
+        let here = view.here(Family::Ip4, row);
         if row.flags & BEHIND_LABEL != 0 {
             // The router cannot know how to reach the sender: the answer follows the packet's path.
-            return view.get(row.rx_interface)?.address_towards(sender);
+            return view.get(here)?.address_towards(sender);
         }
-        let leaf = self.fibs.first_way(cx.round, row.rx_interface, sender.into(), &self.objects);
+        let table = self.fibs.index_for(cx.round, row);
+        let leaf = self.fibs.first_way(cx.round, table, sender.into(), &self.objects);
         match leaf.kind() {
             kind::ADJACENCY | kind::GLEAN => {
                 let object = self.objects.get(cx.round, leaf.index());
                 let next_hop = Some(object.next_hop()).filter(|hop| !hop.is_unspecified()).unwrap_or(sender);
                 let out = InterfaceIndex(object.interface());
                 let there = || view.get(out)?.address_towards(next_hop);
-                match view.table_of(Family::Ip4, out) == view.table_of(Family::Ip4, row.rx_interface) {
+                match view.table_of(Family::Ip4, out) == table {
                     true => there(),
                     // The sender's table does not know that interface's network.
-                    false => view.get(row.rx_interface)?.address_towards(sender).or_else(there),
+                    false => view.get(here)?.address_towards(sender).or_else(there),
                 }
             }
-            _ => view.get(row.rx_interface)?.address_towards(sender),
+            _ => view.get(here)?.address_towards(sender),
         }
     }
 }

@@ -216,11 +216,12 @@ impl Icmp6Error {
         destination: Ipv6Addr,
     ) -> Option<Ipv6Addr> {
         let view = self.view.load(cx.round);
-        let here = &view.get(row.rx_interface)?.ip6;
+        let here = &view.get(view.here(Family::Ip6, row))?.ip6;
+        let table = self.fibs.index_for(cx.round, row);
         let of_one_scope = destination.is_unicast_link_local() == sender.is_unicast_link_local();
         // RFC 4443 2.2 (a): an address of any of our interfaces, but not an anycast address (2.2 b).
         let is_ours = || {
-            let leaf = self.fibs.lookup(cx.round, row.rx_interface, destination.into());
+            let leaf = self.fibs.lookup(cx.round, table, destination.into());
             let owner = view.get(InterfaceIndex(leaf.index())).filter(|_| leaf.kind() == kind::RECEIVE);
             here.owns(destination)
                 || leaf.kind() == kind::RECEIVE && !owner.is_some_and(|owner| owner.ip6.is_anycast(destination))
@@ -235,12 +236,12 @@ impl Icmp6Error {
             // The router cannot know how to reach the sender: the answer follows the packet's path.
             return here.address_towards(sender);
         }
-        let leaf = self.fibs.first_way(cx.round, row.rx_interface, sender.into(), &self.objects);
+        let leaf = self.fibs.first_way(cx.round, table, sender.into(), &self.objects);
         match leaf.kind() {
             kind::ADJACENCY | kind::GLEAN => {
                 let out = InterfaceIndex(self.objects.get(cx.round, leaf.index()).interface());
                 let there = || view.get(out)?.ip6.address_towards(sender);
-                match view.table_of(Family::Ip6, out) == view.table_of(Family::Ip6, row.rx_interface) {
+                match view.table_of(Family::Ip6, out) == table {
                     true => there(),
                     // The sender's table does not know that interface's network.
                     false => here.address_towards(sender).or_else(there),

@@ -116,9 +116,11 @@ impl Icmp6Input {
         let l3 = row.l3 as usize;
         let request = ipv6::Header::new_unchecked(&cx.buffers.bytes(row.packet)[l3..]);
         let (asker, asked, class) = (request.src(), request.dst(), request.traffic_class());
-        let view = self.view.load(cx.round).get(row.rx_interface);
+        let views = self.view.load(cx.round);
+        let here = views.here(Family::Ip6, row);
+        let view = views.get(here);
         // The leaf names the interface that owns the address.
-        let owner = self.view.load(cx.round).get(InterfaceIndex(Leaf(row.target).index()));
+        let owner = views.get(InterfaceIndex(Leaf(row.target).index()));
         let is_anycast = owner.is_some_and(|owner| owner.ip6.is_anycast(asked));
         // RFC 4443 4.2: from the requested address; for a group or an anycast address, from one of ours.
         let us = match asked.is_multicast() || is_anycast {
@@ -156,7 +158,7 @@ impl Icmp6Input {
         (row.l2, row.l3) = (row.l2 + cut, begin as u16);
         row.length -= cut;
         becomes_ours(row);
-        let to = match reply_path::choose(row, row.rx_interface, view.map(|view| &view.ip6), us, asker) {
+        let to = match reply_path::choose(row, here, view.map(|view| &view.ip6), us, asker) {
             ReplyPath::Routes => Edge::Lookup,
             ReplyPath::Link => Edge::OnLink,
             ReplyPath::Here => Edge::Local,

@@ -4,10 +4,12 @@
 use crate::chunks::Chunks;
 use crate::handoff::Shares;
 use crate::ip::control::TableIndex;
+use crate::ip::fibs::own_table;
 use crate::ip::source_check::SourceCheck;
 use crate::ip6::Ip6View;
 use crate::span::Listeners;
 use crate::vlan::Demux;
+use graph::Row;
 use graph::{EdgeIndex, InterfaceIndex};
 use rcu::Published;
 use std::net::Ipv4Addr;
@@ -169,11 +171,21 @@ impl ViewTable {
     /// An interface whose packets of a family belong to a table: that one, if they do, else another; if there is
     /// none, that one.
     #[inline]
-    pub fn in_table(&self, family: Family, table: TableIndex, index: InterfaceIndex) -> InterfaceIndex {
+    fn in_table(&self, family: Family, table: TableIndex, index: InterfaceIndex) -> InterfaceIndex {
         if self.table_of(family, index) == table {
             return index;
         }
         self.of_tables[family as usize].get(usize::from(table.0)).copied().flatten().unwrap_or(index)
+    }
+
+    /// The interface whose addresses are this router's towards the hosts of a packet's table: the one that received
+    /// it, or, for a packet that was led into another table, one of that table, if it has any.
+    #[inline]
+    pub fn here(&self, family: Family, row: &Row) -> InterfaceIndex {
+        match own_table(row) {
+            None => row.rx_interface,
+            Some(table) => self.in_table(family, table, row.rx_interface),
+        }
     }
 }
 

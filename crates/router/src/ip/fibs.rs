@@ -5,12 +5,13 @@ use super::count::CounterSlots;
 use super::route::TableIndex;
 use crate::chunks::Chunks;
 use crate::interface::{InterfaceView, SharedViews};
-use graph::InterfaceIndex;
+use graph::{InterfaceIndex, Lazy, Row, VECTOR_SIZE};
 use rcu::{Published, Round};
 use std::ops::Range;
 use std::sync::Arc;
 use tables::object::ObjectRef;
 use tables::{Leaf, Lookup4, Lookup6, ObjectHandle, fib4::Ahead, kind};
+use wire::Family;
 
 /// The tables of a family by index, as control publishes them; none where there is none.
 pub(crate) type SharedTables<L> = Arc<Published<Chunks<L>>>;
@@ -18,9 +19,35 @@ pub(crate) type SharedTables<L> = Arc<Published<Chunks<L>>>;
 /// Most tables in which one packet is looked up: routes that send packets from table to table may form a circle.
 pub(crate) const MAX_TABLES_IN_A_ROW: u32 = 4;
 
+/// The table of a packet that is not looked up in the one of its receive interface: one that a label led there.
+#[inline]
+pub(crate) fn own_table(row: &Row) -> Option<TableIndex> {
+    named(row.lazy(Lazy::Table))
+}
+
+/// What stands in a packet's `table` column for a table.
+pub(crate) fn mark_of(table: TableIndex) -> u32 {
+    u32::from(table.0) + 1
+}
+
+#[inline]
+fn named(mark: u32) -> Option<TableIndex> {
+    mark.checked_sub(1).map(|table| TableIndex(table as u16))
+}
+
+/// In which tables packets are to be looked up.
+#[derive(Clone, Copy)]
+pub struct Whose<'a> {
+    /// The interfaces that received them.
+    pub rx: &'a [InterfaceIndex],
+    /// Their tables, where these are others than their interfaces'.
+    pub tables: Option<&'a [u32]>,
+}
+
 /// The data side of a table of either family. Addresses are in host order.
 pub trait Lookup: Clone + Send + Sync + 'static {
     type Address: Copy + PartialEq + Default + Send;
+    const FAMILY: Family;
 
     /// The table of the packets that an interface receives.
     fn table_of(view: &InterfaceView) -> TableIndex;
@@ -35,6 +62,7 @@ pub trait Lookup: Clone + Send + Sync + 'static {
 
 impl Lookup for Lookup4 {
     type Address = u32;
+    const FAMILY: Family = Family::Ip4;
 
     #[inline]
     fn table_of(view: &InterfaceView) -> TableIndex {
@@ -67,6 +95,7 @@ impl Lookup for Lookup4 {
 
 impl Lookup for Lookup6 {
     type Address = u128;
+    const FAMILY: Family = Family::Ip6;
 
     #[inline]
     fn table_of(view: &InterfaceView) -> TableIndex {
@@ -116,17 +145,22 @@ impl<L: Lookup> Fibs<L> {
         self.view.load(round).get(rx).map_or(TableIndex::DEFAULT, L::table_of)
     }
 
+    /// The table to look a packet up in.
+    pub fn index_for(&self, round: &Round<'_>, row: &Row) -> TableIndex {
+        own_table(row).unwrap_or_else(|| self.index_of(round, row.rx_interface))
+    }
+
     fn table<'a>(&'a self, round: &'a Round<'_>, index: TableIndex) -> Option<&'a L> {
         self.tables.load(round).get(index.0 as usize)
     }
 
-    /// The leaf of each address in the table of the interface that its packet came by.
+    /// The leaf of each address in its packet's table.
     #[inline]
-    pub fn lookup_batch(&self, round: &Round<'_>, rx: &[InterfaceIndex], addresses: &[L::Address], leaves: &mut [u32]) {
+    pub fn lookup_batch(&self, round: &Round<'_>, whose: Whose<'_>, addresses: &[L::Address], leaves: &mut [u32]) {
         if let Some(only) = self.tables.load(round).only() {
             return only.find_all(round, addresses, leaves);
         }
-        self.in_runs(round, rx, addresses, leaves, |table, run, leaves| table.find_all(round, run, leaves));
+        self.in_runs(round, whose, addresses, leaves, |table, run, leaves| table.find_all(round, run, leaves));
     }
 
     /// What packets from there would take to these addresses, with the tables followed to which routes lead; with
@@ -134,46 +168,40 @@ impl<L: Lookup> Fibs<L> {
     pub fn way_back(
         &self,
         round: &Round<'_>,
-        rx: &[InterfaceIndex],
+        whose: Whose<'_>,
         addresses: &[L::Address],
         leaves: &mut [u32],
         but_default: bool,
     ) {
         match but_default {
-            true => self.in_runs(round, rx, addresses, leaves, |table, run, leaves| {
+            true => self.in_runs(round, whose, addresses, leaves, |table, run, leaves| {
                 table.find_all_but_default(round, run, leaves);
             }),
-            false => self.lookup_batch(round, rx, addresses, leaves),
+            false => self.lookup_batch(round, whose, addresses, leaves),
         }
         for (leaf, address) in leaves.iter_mut().zip(addresses) {
             *leaf = self.follow(round, Leaf(*leaf), *address, but_default).0;
         }
     }
 
-    /// The leaf for one address, in the table of an interface's packets; the tables followed to which routes lead.
-    pub fn lookup(&self, round: &Round<'_>, rx: InterfaceIndex, address: L::Address) -> Leaf {
-        let leaf = self.lookup_in(round, self.index_of(round, rx), address);
+    /// The leaf for one address in a table; the tables followed to which routes lead.
+    pub fn lookup(&self, round: &Round<'_>, table: TableIndex, address: L::Address) -> Leaf {
+        let leaf = self.lookup_in(round, table, address);
         self.follow(round, leaf, address, false)
     }
 
     /// The same; over several paths the first one, so that one address always has the same.
-    pub fn first_way(
-        &self,
-        round: &Round<'_>,
-        rx: InterfaceIndex,
-        address: L::Address,
-        objects: &ObjectHandle,
-    ) -> Leaf {
-        let leaf = self.lookup(round, rx, address);
+    pub fn first_way(&self, round: &Round<'_>, table: TableIndex, address: L::Address, objects: &ObjectHandle) -> Leaf {
+        let leaf = self.lookup(round, table, address);
         match leaf.kind() {
             kind::LOAD_BALANCE => objects.get(round, leaf.index()).bucket(0),
             _ => leaf,
         }
     }
 
-    /// The default route's, for that address.
-    pub fn default_route(&self, round: &Round<'_>, rx: InterfaceIndex, address: L::Address) -> Leaf {
-        let table = self.table(round, self.index_of(round, rx));
+    /// The default route's of a table, for that address.
+    pub fn default_route(&self, round: &Round<'_>, table: TableIndex, address: L::Address) -> Leaf {
+        let table = self.table(round, table);
         self.follow(round, table.map_or(Leaf::MISS, |table| table.default_of(round)), address, false)
     }
 
@@ -217,17 +245,32 @@ impl<L: Lookup> Fibs<L> {
     fn in_runs(
         &self,
         round: &Round<'_>,
-        rx: &[InterfaceIndex],
+        whose: Whose<'_>,
         addresses: &[L::Address],
         leaves: &mut [u32],
         lookup: impl Fn(&L, &[L::Address], &mut [u32]),
     ) {
-        for (index, run) in runs(rx, |rx| self.index_of(round, rx)) {
+        let mut found = [TableIndex::DEFAULT; VECTOR_SIZE];
+        for (index, run) in runs(self.indices(round, whose, &mut found), |index| index) {
             match self.table(round, index) {
                 Some(table) => lookup(table, &addresses[run.clone()], &mut leaves[run]),
                 None => leaves[run].fill(Leaf::MISS.0),
             }
         }
+    }
+}
+
+impl<L: Lookup> Fibs<L> {
+    /// The table of each packet.
+    fn indices<'a>(&self, round: &Round<'_>, whose: Whose<'_>, found: &'a mut [TableIndex]) -> &'a [TableIndex] {
+        let found = &mut found[..whose.rx.len()];
+        for (index, run) in runs(whose.rx, |rx| self.index_of(round, rx)) {
+            found[run].fill(index);
+        }
+        for (found, mark) in found.iter_mut().zip(whose.tables.unwrap_or_default()) {
+            *found = named(*mark).unwrap_or(*found);
+        }
+        found
     }
 }
 
@@ -240,11 +283,12 @@ impl Fibs4 {
 
     /// [`Fibs::lookup_batch`], which replaces each address by its leaf.
     #[inline]
-    pub fn lookup_batch_in_place(&self, round: &Round<'_>, rx: &[InterfaceIndex], addresses: &mut [u32]) {
+    pub fn lookup_batch_in_place(&self, round: &Round<'_>, whose: Whose<'_>, addresses: &mut [u32]) {
         if let Some(only) = self.tables.load(round).only() {
             return only.lookup_batch(round, addresses);
         }
-        for (index, run) in runs(rx, |rx| self.index_of(round, rx)) {
+        let mut found = [TableIndex::DEFAULT; VECTOR_SIZE];
+        for (index, run) in runs(self.indices(round, whose, &mut found), |index| index) {
             match self.table(round, index) {
                 Some(table) => table.lookup_batch(round, &mut addresses[run]),
                 None => addresses[run].fill(Leaf::MISS.0),

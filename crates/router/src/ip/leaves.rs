@@ -2,7 +2,7 @@
 //! leads the same way from each.
 
 use super::control::TableIndex;
-use super::fibs::Lookup;
+use super::fibs::{Lookup, mark_of, own_table};
 use crate::{icmp, icmp6};
 use graph::{EdgeIndex, EdgeSpec, Lazy, Row, Scratch, Snapshot, Vector, flag};
 use std::fmt;
@@ -220,7 +220,7 @@ pub fn note_tables(vector: &mut Vector, table_of: impl Fn(&Row) -> TableIndex) {
     for i in 0..vector.len() {
         let mut row = vector.row(i);
         if row.flags & flag::TRACED != 0 {
-            row.set_lazy(Lazy::Table, u32::from(table_of(&row).0) + 1);
+            row.set_lazy(Lazy::Table, mark_of(table_of(&row)));
             vector.set_row(i, row);
         }
     }
@@ -229,7 +229,7 @@ pub fn note_tables(vector: &mut Vector, table_of: impl Fn(&Row) -> TableIndex) {
 /// The trace of nodes that look packets up in the table of their interface.
 pub fn trace_lookup<L: Forwarding>(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
     let leaf = Leaf(snapshot.row.target);
-    writeln!(f, "  fib {} dpo-idx {}", snapshot.row.lazy(Lazy::Table).saturating_sub(1), leaf.index())?;
+    writeln!(f, "  fib {} dpo-idx {}", own_table(&snapshot.row).unwrap_or(TableIndex::DEFAULT).0, leaf.index())?;
     L::trace(snapshot, f)
 }
 

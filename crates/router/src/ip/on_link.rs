@@ -29,7 +29,7 @@ impl<L: Lookup> OnLink<L> {
                 _ => false,
             }
         };
-        let leaf = self.fibs.lookup(round, interface, host);
+        let leaf = self.fibs.lookup(round, self.fibs.index_of(round, interface), host);
         match leaf.kind() {
             kind::LOAD_BALANCE => {
                 let balance = self.objects.get(round, leaf.index());

@@ -9,6 +9,8 @@
 use super::fibs::{Fibs, Lookup};
 use super::source_check::{Mode, SourceCheck};
 use crate::interface::{InterfaceView, SharedViews};
+use crate::ip::fibs::Whose;
+use graph::Lazy;
 use graph::{Context, InterfaceIndex, Map, NodeSpec, VECTOR_SIZE, Vector, flag};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use tables::object::ObjectRef;
@@ -152,6 +154,11 @@ fn read_sources<L: Origin>(cx: &mut Context<'_>, vector: &mut Vector, into: &mut
     }
 }
 
+/// In which tables the sources of packets are looked up.
+fn whose(vector: &Vector) -> Whose<'_> {
+    Whose { rx: vector.rx_interfaces(), tables: vector.lazy(Lazy::Table) }
+}
+
 pub struct Urpf<L: Lookup> {
     view: SharedViews,
     fibs: Fibs<L>,
@@ -189,7 +196,7 @@ impl<L: Origin> Urpf<L> {
         rx: InterfaceIndex,
     ) -> Edge {
         if leaf == Leaf::MISS && check.allow_default {
-            leaf = self.fibs.default_route(cx.round, rx, source);
+            leaf = self.fibs.default_route(cx.round, self.fibs.index_of(cx.round, rx), source);
         }
         match check.mode {
             Mode::Strict if self.leads_by(cx, leaf, source, rx) => Edge::Lookup,
@@ -215,7 +222,7 @@ impl<L: Origin> Map for Urpf<L> {
         let (mut leaves, count) = ([0; VECTOR_SIZE], vector.len());
         read_sources::<L>(cx, vector, &mut self.sources);
         let sources = &self.sources[..count];
-        self.fibs.way_back(cx.round, vector.rx_interfaces(), sources, &mut leaves[..count], true);
+        self.fibs.way_back(cx.round, whose(vector), sources, &mut leaves[..count], true);
         let view = self.view.load(cx.round);
         for (i, (source, leaf)) in sources.iter().zip(leaves).enumerate() {
             let rx = vector.rx_interfaces()[i];
@@ -258,13 +265,13 @@ impl<L: Origin> Sources<L> {
         let (mut leaves, count) = ([0; VECTOR_SIZE], vector.len());
         read_sources::<L>(cx, vector, &mut self.sources);
         let sources = &self.sources[..count];
-        self.fibs.way_back(cx.round, vector.rx_interfaces(), sources, &mut leaves[..count], false);
+        self.fibs.way_back(cx.round, whose(vector), sources, &mut leaves[..count], false);
         let view = self.view.load(cx.round);
         for (i, (fault, source)) in faults.iter_mut().zip(sources).enumerate() {
             let row = vector.row(i);
             *fault = if row.flags & flag::ORIGINATED != 0 {
                 None
-            } else if let Some(judged) = L::judge_on_link(view.get(row.rx_interface), *source) {
+            } else if let Some(judged) = L::judge_on_link(view.get(view.here(L::FAMILY, &row)), *source) {
                 judged.err()
             } else {
                 self.judge_by_route(cx, Leaf(leaves[i]))

@@ -12,10 +12,13 @@
 use super::onward;
 use crate::headers::visible;
 use crate::interface::{InterfaceView, SharedViews};
+use crate::ip::fibs::own_table;
+use graph::Lazy;
 use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use tables::{Leaf, kind};
+use wire::Family;
 use wire::batch::check;
 use wire::ipv4::{self, ParseError, Protocol};
 
@@ -124,7 +127,8 @@ impl Map for Ip4Input {
     #[inline]
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         let view = self.view.load(cx.round);
-        let one = vector.one_rx_interface().map(|rx| (rx, way_on(view.get(rx))));
+        let are_led = vector.lazy(Lazy::Table).is_some();
+        let one = vector.one_rx_interface().filter(|_| !are_led).map(|rx| (rx, way_on(view.get(rx))));
         if let Some((rx, way)) = one {
             self.count(cx, rx, vector.len());
             let plain = vector.any_flags() & (self.faults() | REMARKABLE) == 0;
@@ -138,7 +142,8 @@ impl Map for Ip4Input {
                 Some((_, way)) => way,
                 None => {
                     self.count(cx, row.rx_interface, 1);
-                    way_on(view.get(row.rx_interface))
+                    // What a label led to another table is not of its interface's network.
+                    if own_table(&row).is_some() { Edge::Lookup } else { way_on(view.get(row.rx_interface)) }
                 }
             };
             let plain = row.flags & check::EXAMINED != 0 && row.flags & (self.faults() | REMARKABLE) == 0;
@@ -146,7 +151,7 @@ impl Map for Ip4Input {
                 vector.set_edge(i, way.into());
                 continue;
             }
-            let to = match self.remarkable(cx, view.get(row.rx_interface), &mut row) {
+            let to = match self.remarkable(cx, view.get(view.here(Family::Ip4, &row)), &mut row) {
                 Edge::Lookup => way,
                 other => other,
             };

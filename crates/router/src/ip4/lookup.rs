@@ -1,8 +1,9 @@
 //! `ip4-lookup`: the longest prefix that matches.
 //!
-//! Reads: `target`, the destination. Writes: `target`, the leaf that it resolves to. Next: by the leaf's kind.
+//! Reads: `target`, the destination; `table`, or the table of `rx_interface`. Writes: `target`, the leaf that it resolves to. Next: by the leaf's kind.
 
 use crate::ip::Fibs4;
+use crate::ip::fibs::Whose;
 use crate::ip::leaves::{Edge, dispatch, note_tables, trace_lookup};
 use graph::{Context, Map, NodeSpec, Vector};
 use tables::Lookup4;
@@ -25,8 +26,9 @@ impl Map for Ip4Lookup {
     #[inline]
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         let columns = vector.columns();
-        self.fibs.lookup_batch_in_place(cx.round, columns.rx_interface, columns.target);
+        let whose = Whose { rx: columns.rx_interface, tables: columns.table };
+        self.fibs.lookup_batch_in_place(cx.round, whose, columns.target);
         dispatch::<Lookup4>(vector);
-        note_tables(vector, |row| self.fibs.index_of(cx.round, row.rx_interface));
+        note_tables(vector, |row| self.fibs.index_for(cx.round, row));
     }
 }

@@ -10,6 +10,7 @@
 use super::onward;
 use crate::icmp::Report;
 use crate::interface::{SharedViews, ViewTable};
+use crate::ip::fibs::own_table;
 use crate::ip4::OPTIONS;
 use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Severity, Vector};
 use std::net::Ipv4Addr;
@@ -123,7 +124,8 @@ impl Map for Ip4Options {
                         row.flags |= OPTIONS;
                         vector.set_row(i, row);
                     }
-                    let is_checked = view.get(row.rx_interface).is_some_and(|view| view.source_check.is_some());
+                    let is_checked = own_table(&row).is_none()
+                        && view.get(row.rx_interface).is_some_and(|view| view.source_check.is_some());
                     let to = match is_checked {
                         true => Edge::Urpf,
                         false => onward(vector, i, Edge::Local, Edge::Lookup),

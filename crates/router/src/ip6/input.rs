@@ -8,11 +8,14 @@
 use super::local::speaks_of_neighbours;
 use crate::headers::visible;
 use crate::interface::SharedViews;
+use crate::ip::fibs::own_table;
 use crate::ip6::Ip6View;
+use graph::Lazy;
 use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 use tables::{Leaf, kind};
+use wire::Family;
 use wire::batch::check;
 use wire::icmpv6::Type;
 use wire::ipv4::Protocol;
@@ -103,7 +106,8 @@ impl Map for Ip6Input {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         let table = self.view.load(cx.round);
         let of = |rx: InterfaceIndex| table.get(rx).map(|view| &view.ip6).filter(|view| view.is_enabled());
-        let one = vector.one_rx_interface().map(|rx| (rx, of(rx)));
+        let are_led = vector.lazy(Lazy::Table).is_some();
+        let one = vector.one_rx_interface().filter(|_| !are_led).map(|rx| (rx, of(rx)));
         if let Some((rx, view)) = one {
             self.count(cx, rx, vector.len());
             let plain = vector.any_flags() & REMARKABLE == 0 && vector.common_flags() & check::EXAMINED6 != 0;
@@ -122,6 +126,13 @@ impl Map for Ip6Input {
                     of(row.rx_interface)
                 }
             };
+            if own_table(&row).is_some() {
+                let here = of(table.here(Family::Ip6, &row));
+                let to = led(cx, &mut row, here);
+                vector.set_row(i, row);
+                vector.set_edge(i, to.into());
+                continue;
+            }
             let is_plain = row.flags & check::EXAMINED6 != 0 && row.flags & REMARKABLE == 0;
             let to = match view {
                 None => Edge::NotEnabled,
@@ -148,6 +159,17 @@ impl Map for Ip6Input {
 #[inline]
 fn way_on(view: &Ip6View) -> Edge {
     if view.source_check.is_some() { Edge::Urpf } else { Edge::Lookup }
+}
+
+/// Where a packet goes that a label led to another table: it is checked, but not as one of its interface's network.
+#[cold]
+fn led(cx: &Context<'_>, row: &mut Row, view: Option<&Ip6View>) -> Edge {
+    let none = Ip6View::default();
+    match remarkable(cx, row, view.unwrap_or(&none)) {
+        Ok(Edge::Urpf) => Edge::Lookup,
+        Ok(to) => to,
+        Err(fault) => fault,
+    }
 }
 
 /// Whether a packet is a solicitation for a host that the interface answers for by proxy. A neighbour that has the host

@@ -1,8 +1,9 @@
 //! `ip6-lookup`: the longest prefix that matches.
 //!
-//! Reads: the destination. Writes: `target`, the leaf that it resolves to. Next: by the leaf's kind.
+//! Reads: the destination; `table`, or the table of `rx_interface`. Writes: `target`, the leaf that it resolves to. Next: by the leaf's kind.
 
 use crate::ip::Fibs6;
+use crate::ip::fibs::Whose;
 use crate::ip::leaves::{Forwarding, dispatch, edge6::Edge, note_tables, trace_lookup};
 use graph::{Context, Map, NodeSpec, VECTOR_SIZE, Vector};
 use tables::Lookup6;
@@ -31,8 +32,9 @@ impl Map for Ip6Lookup {
             *destination = Lookup6::destination(frames.bytes(i));
         }
         let columns = vector.columns();
-        self.fibs.lookup_batch(cx.round, columns.rx_interface, &self.destinations[..count], columns.target);
+        let whose = Whose { rx: columns.rx_interface, tables: columns.table };
+        self.fibs.lookup_batch(cx.round, whose, &self.destinations[..count], columns.target);
         dispatch::<Lookup6>(vector);
-        note_tables(vector, |row| self.fibs.index_of(cx.round, row.rx_interface));
+        note_tables(vector, |row| self.fibs.index_for(cx.round, row));
     }
 }

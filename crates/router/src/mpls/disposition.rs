@@ -6,20 +6,20 @@
 //! and its traffic class (RFC 3443 5.4).
 //!
 //! Reads: `target` (the label's leaf), the label and the header behind it. Writes: `l3`, check bits; `target`, the
-//! adjacency, the table or the destination; `rx_interface`: a packet that is looked up in another table than its
-//! interface's moves to an interface of that table, so that answers find their way. Next: `ip4-rewrite` with packets
-//! that the label sends to a next hop; `lookup-ip4-dst` or `ip4-lookup` with packets to look up, through `ip4-input` if
-//! there is more to check.
+//! adjacency or the destination; `table`, for packets to be looked up in another table than their interface's. Next:
+//! `ip4-rewrite` with packets that the label sends to a next hop; `ip4-lookup` with packets to look up, through
+//! `ip4-input` if there is more to check.
 
 use super::pop;
 use crate::headers::visible;
 use crate::icmp::REDIRECTED;
 use crate::interface::{SharedViews, ViewTable};
 use crate::ip::adjacency::object_of;
+use crate::ip::fibs::mark_of;
 use crate::ip4::input::bad_fragment;
 use crate::mpls::BEHIND_LABEL;
 use graph::vector::one_value;
-use graph::{Context, EdgeSpec, InterfaceIndex, Map, NodeSpec, Row, VECTOR_SIZE, Vector, flag};
+use graph::{Context, EdgeSpec, Lazy, Map, NodeSpec, Row, VECTOR_SIZE, Vector, flag};
 use tables::{Leaf, kind};
 use wire::batch::{self, Before, Columns6, EthernetColumns, Frames, check};
 use wire::mpls::ENTRY_LEN;
@@ -28,7 +28,6 @@ use wire::{Family, ipv4, ipv6};
 graph::edges! {
     pub enum Edge {
         Rewrite => next "ip4-rewrite",
-        InTable => next "lookup-ip4-dst",
         Lookup => next "ip4-lookup",
         Input => next "ip4-input",
         /// The IPv4 header behind the last label is invalid: its version, its lengths or its checksum (RFC 1812
@@ -46,7 +45,6 @@ mod edge6 {
     graph::edges! {
         pub enum Edge {
             Rewrite => next "ip6-rewrite",
-            InTable => next "lookup-ip6-dst",
             Lookup => next "ip6-lookup",
             Input => next "ip6-input",
             /// The IPv6 header behind the last label is invalid: its version or its length (RFC 8200 3). The router
@@ -229,26 +227,12 @@ impl Disposition {
             columns.target.fill(Leaf::new(kind::ADJACENCY, object_of(leaf)).0);
             return vector.set_edges(Edge::Rewrite.into());
         }
-        if let Some(table) = pop::table_of(leaf) {
-            let all = match one_rx {
-                Some(rx) => {
-                    let rx = view.in_table(self.family, table, rx);
-                    columns.rx_interface.fill(rx);
-                    view.table_of(self.family, rx) == table
-                }
-                None => {
-                    let of_table = |rx: &mut InterfaceIndex| {
-                        *rx = view.in_table(self.family, table, *rx);
-                        view.table_of(self.family, *rx) == table
-                    };
-                    columns.rx_interface.iter_mut().map(of_table).fold(true, |all, one| all & one)
-                }
-            };
-            if !all {
-                columns.target.fill(Leaf::new(kind::LOOKUP, table.0.into()).0);
-                return vector.set_edges(Edge::InTable.into());
-            }
+        if let Some(table) = pop::table_of(leaf)
+            && one_rx.is_none_or(|rx| view.table_of(self.family, rx) != table)
+        {
+            vector.lazy_mut(Lazy::Table).fill(mark_of(table));
         }
+        let columns = vector.columns();
         if self.family == Family::Ip4 {
             columns.target.copy_from_slice(&found[..columns.target.len()]);
         }
@@ -273,32 +257,20 @@ impl Disposition {
             row.flags |= BEHIND_LABEL;
             return Edge::Rewrite;
         }
-        let table = pop::table_of(leaf);
-        if let Some(table) = table {
-            row.rx_interface = view.in_table(self.family, table, row.rx_interface);
+        if let Some(table) = pop::table_of(leaf)
+            && view.table_of(self.family, row.rx_interface) != table
+        {
+            row.set_lazy(Lazy::Table, mark_of(table));
         }
-        let is_of_table = match table {
-            None => true,
-            Some(table) => view.table_of(self.family, row.rx_interface) == table,
-        };
-        match table {
-            // `ip4-input` or `ip6-input` makes the remaining checks.
-            _ if !is_plain && is_of_table => {
-                row.flags &= !check::ALL;
-                Edge::Input
-            }
-            Some(_) if !is_plain => self.judge(cx, row).into_table(row, leaf),
-            Some(table) if !is_of_table => {
-                row.target = Leaf::new(kind::LOOKUP, table.0.into()).0;
-                Edge::InTable
-            }
-            _ => {
-                if self.family == Family::Ip4 {
-                    row.target = found;
-                }
-                Edge::Lookup
-            }
+        // `ip4-input` or `ip6-input` makes the remaining checks.
+        if !is_plain {
+            row.flags &= !check::ALL;
+            return Edge::Input;
         }
+        if self.family == Family::Ip4 {
+            row.target = found;
+        }
+        Edge::Lookup
     }
 
     /// Checks whether a header that is not ordinary is nevertheless valid.
@@ -338,17 +310,6 @@ impl Disposition {
             row.length = row.l3 - row.l2 + ipv4::Header::new_unchecked(bytes).total_len();
         }
         Edge::Rewrite
-    }
-}
-
-impl Edge {
-    /// Sends a valid packet to be looked up in the table of a leaf.
-    fn into_table(self, row: &mut Row, leaf: Leaf) -> Edge {
-        if self != Edge::Rewrite {
-            return self;
-        }
-        row.target = Leaf::new(kind::LOOKUP, leaf.index() & 0xffff).0;
-        Edge::InTable
     }
 }
 

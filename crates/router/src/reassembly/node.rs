@@ -200,8 +200,8 @@ impl Tables {
 
     fn index_of(&self, cx: &Context<'_>, row: &Row) -> TableIndex {
         match self {
-            Tables::Ip4(fibs) => fibs.index_of(cx.round, row.rx_interface),
-            Tables::Ip6(fibs) => fibs.index_of(cx.round, row.rx_interface),
+            Tables::Ip4(fibs) => fibs.index_for(cx.round, row),
+            Tables::Ip6(fibs) => fibs.index_for(cx.round, row),
         }
     }
 }

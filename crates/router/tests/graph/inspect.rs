@@ -219,8 +219,8 @@ fn the_stages_of_each_feature_path_follow_each_other_in_the_graph() {
     );
     assert!(
         text.contains(
-            "ip4-unicast:\n  ip4-input\n  ip4-options\n  ip4-rx-urpf\n  ip4-lookup\n  lookup-ip4-dst\n  \
-             ip4-load-balance\n  ip4-route-counters\n"
+            "ip4-unicast:\n  ip4-input\n  ip4-options\n  ip4-rx-urpf\n  ip4-lookup\n  ip4-load-balance\n  \
+             lookup-ip4-dst\n  ip4-route-counters\n"
         ),
         "{text}"
     );
@@ -258,7 +258,7 @@ fn the_features_of_an_interface_are_those_that_work_for_it() {
     assert!(features(&mut bed, "show interface e0 features", "arp").is_empty());
     assert_eq!(
         features(&mut bed, e0, "ip4-unicast"),
-        ["ip4-lookup", "lookup-ip4-dst", "ip4-load-balance", "ip4-route-counters"]
+        ["ip4-lookup", "ip4-load-balance", "lookup-ip4-dst", "ip4-route-counters"]
     );
     assert!(features(&mut bed, "show interface features able", "ip4-unicast").is_empty(), "it is down");
     bed.command("set interface state able up").unwrap();

@@ -334,14 +334,63 @@ fn what_is_inside_is_looked_up_in_the_table_that_its_label_names() {
     ));
     ports[0].receive(labelled(&ports[0], &[(100, 0, true, 9)], &packet.clone().ttl(1).bytes()));
     ports[0].receive(labelled(&ports[0], &[(100, 0, true, 9)], &Packet::udp("192.0.2.1", "203.0.113.1", b"x").bytes()));
+    let drops = |bed: &Bed, port: &Port| bed.counters(port)[5];
+    let before = (drops(&bed, &ports[0]), drops(&bed, &port));
     bed.run();
     let got = port.sent();
     assert_eq!(got.len(), 3, "{:?}", bed.errors());
+    // Both count as drops of the interface that received them, which is not one of their table.
+    assert_eq!((drops(&bed, &ports[0]), drops(&bed, &port)), (before.0 + 2, before.1));
     let mut told: Vec<(&[u8], u8, u8)> = got.iter().map(|frame| (&frame[26..30], frame[34], frame[35])).collect();
     told.sort_unstable();
     let us = &[10, 0, 1, 1][..];
     assert_eq!(told, [(us, 0, 0), (us, 3, 0), (us, 11, 0)]);
     assert!(ports.iter().all(|port| port.sent().is_empty()));
+}
+
+#[test]
+fn packets_of_three_tables_and_none_pass_one_vector_by_one_interface() {
+    let (mut bed, ports) = bed();
+    let more: Vec<Port> = ["c0", "c1"].map(|name| bed.port(name, &[])).into();
+    all(&mut bed, &["ip table add 7", "ip table add 8", "set urpf ip4 rx strict e0"]);
+    for (name, table) in [("c0", 7), ("c1", 8)] {
+        all(
+            &mut bed,
+            &[
+                &format!("set interface ip table {name} {table}"),
+                &format!("set interface ip address {name} 10.0.1.1/24"),
+                &format!("mpls local-label add 10{table} eos via ip4-lookup-in-table {table}"),
+            ],
+        );
+    }
+    all(&mut bed, &["mpls local-label add 100 eos via ip4-lookup-in-table 0"]);
+    more.iter().for_each(|port| bed.know(port, "10.0.1.2"));
+    bed.run();
+    let outs = [&ports[1], &more[0], &more[1]];
+    outs.iter().for_each(|port| drop(port.sent()));
+    // The source is of no route of tables 7 and 8: what a label led there is not checked by its interface's rule.
+    let packet = |n: usize, ttl: u8| Packet::udp("10.0.0.2", "10.0.1.2", &[n as u8]).ttl(ttl);
+    let count = 200;
+    for n in 0..count {
+        let bytes = packet(n, 64).bytes();
+        let labels = [None, Some(100), Some(107), Some(108)][n % 4];
+        ports[0].receive(match labels {
+            Some(label) => labelled(&ports[0], &[(label, 0, true, 64)], &bytes),
+            None => ethernet(ports[0].mac, host_mac(ip("10.0.0.2")), 0x0800, &bytes),
+        });
+    }
+    let before = bed.counters(&ports[0])[0];
+    bed.run();
+    assert_eq!(bed.counters(&ports[0])[0], before + count as u64);
+    for (port, wanted) in outs.into_iter().zip([&[0, 1][..], &[2], &[3]]) {
+        let mut expected: Vec<_> = (0..count)
+            .filter(|n| wanted.contains(&(n % 4)))
+            .map(|n| ethernet(host_mac(ip("10.0.1.2")), port.mac, 0x0800, &packet(n, 63).bytes()))
+            .collect();
+        let mut got = port.sent();
+        (got.sort(), expected.sort());
+        assert_eq!(got, expected, "{:?}", bed.errors());
+    }
 }
 
 #[test]

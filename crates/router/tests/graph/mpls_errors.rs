@@ -218,6 +218,8 @@ fn each_fault_has_its_name() {
             "mpls local-label add 21 eos via drop",
             "ip table add 7",
             "mpls local-label add 22 eos via ip4-lookup-in-table 7",
+            "ip6 table add 7",
+            "mpls local-label add 26 eos via ip6-lookup-in-table 7",
             "mpls local-label add 23 eos via 10.0.1.2 e1 uniform",
             "mpls local-label add 24 eos via 2001:db8:1::2 e1 uniform",
             "mpls local-label add 25 eos via 10.0.1.2 e1 out-labels 19 via 10.0.2.2 e2 out-labels 19",
@@ -275,9 +277,10 @@ fn each_fault_has_its_name() {
         (PIPE4, UNSOUND4, vec![(16, 0, true, 9)], good.clone().fragment(0x1fff).bytes()),
         (PIPE4, NO_HOST4, vec![(16, 0, true, 9)], from("127.0.0.1")),
         (PIPE4, NO_HOST4, vec![(16, 0, true, 9)], Packet::udp("192.0.2.1", "224.0.0.5", b"x").bytes()),
-        // In a table without interfaces, this node makes the check; in other tables, `ip4-input` does.
-        (PIPE4, UNSOUND4, vec![(22, 0, true, 9)], spoilt(10, 0)),
-        (PIPE4, NO_HOST4, vec![(22, 0, true, 9)], from("0.0.0.1")),
+        // Of packets to look up, `ip4-input` says what is wrong, whether or not the table has interfaces.
+        ("ip4-input", "bad ip4 checksum", vec![(22, 0, true, 9)], spoilt(10, 0)),
+        ("ip4-input", "source martian", vec![(22, 0, true, 9)], from("0.0.0.1")),
+        ("ip6-input", "ip6 version != 6", vec![(26, 0, true, 9)], of6(0, 0x45)),
         ("ip4-input", "bad ip4 checksum", vec![(0, 0, true, 9)], spoilt(10, 0)),
         ("ip4-input", "source martian", vec![(0, 0, true, 9)], from("127.0.0.1")),
         (PIPE6, UNSOUND6, vec![(17, 0, true, 9)], of6(0, 0x45)),
