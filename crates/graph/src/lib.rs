@@ -9,6 +9,7 @@
 mod books;
 pub mod buffer;
 pub mod capture;
+pub mod chains;
 pub mod counter;
 pub mod doorbell;
 mod head;
@@ -30,6 +31,7 @@ pub mod vector;
 pub mod worker;
 
 pub use buffer::{Buffers, PacketIndex, Pool};
+pub use chains::{ArcIndex, Cursor};
 pub use counter::CounterTable;
 pub use head::{Head, Predicate};
 pub use janitor::Janitor;
@@ -38,7 +40,7 @@ pub use node::{
     Behaviour, Context, CounterSpec, EdgeSpec, Expand, Expansion, Ledger, Map, NodeIndex, NodeSpec, Severity, Source,
     Wake,
 };
-pub use registry::{Graph, GraphError};
+pub use registry::{Feature, Graph, GraphError};
 pub use scratch::{Scratch, ScratchKind, ScratchNumber, ScratchValue};
 pub use status::{NodeState, WorkerState};
 pub use trace::Snapshot;

@@ -6,6 +6,7 @@
 
 use crate::buffer::{Buffers, PacketIndex};
 use crate::capture::{Capture, Point};
+use crate::chains::{ArcIndex, Chains, Cursor};
 use crate::time::ticks;
 use crate::timer::Wheel;
 use crate::trace::{TraceFormat, Tracer};
@@ -42,6 +43,9 @@ impl std::fmt::Display for Severity {
 pub enum EdgeSpec {
     /// To a node, by name; it may be registered later.
     Next(&'static str),
+    /// To the end of a feature arc, by the arc's name. The node begins the arc: where features are enabled, it sends
+    /// packets along their chain ([`Context::chain`]) and not by this edge.
+    Arc(&'static str),
     /// The packet is lost here, and counted under this reason. The last field says what that means to an operator: the
     /// edge's doc comment.
     Drop(&'static str, Severity, &'static str),
@@ -65,6 +69,8 @@ pub struct NodeSpec {
 /// Declares a node's edges: an enum whose values are written into [`Vector::set_edge`], and `EDGES`, what each means.
 /// The comment above an edge that ends packets is for operators: what arrived, what was wrong with it, and which RFC
 /// and section says so.
+///
+/// `next` edges lead to a node, `arc` edges to the end of a feature arc which begins here.
 ///
 /// `drop` ([`Severity::Error`]: the operator should act), `warn` ([`Severity::Warning`]: worth a look, if it goes on)
 /// and `note` ([`Severity::Info`]: as it should be) lose packets. On an `end` edge packets have done their work.
@@ -99,6 +105,7 @@ macro_rules! edges {
         }
     };
     (@spec next $text:literal, $meaning:expr) => { $crate::EdgeSpec::Next($text) };
+    (@spec arc $text:literal, $meaning:expr) => { $crate::EdgeSpec::Arc($text) };
     (@spec drop $text:literal, $meaning:expr) => { $crate::EdgeSpec::Drop($text, $crate::Severity::Error, $meaning) };
     (@spec warn $text:literal, $meaning:expr) => { $crate::EdgeSpec::Drop($text, $crate::Severity::Warning, $meaning) };
     (@spec note $text:literal, $meaning:expr) => { $crate::EdgeSpec::Drop($text, $crate::Severity::Info, $meaning) };
@@ -114,6 +121,7 @@ pub struct Context<'a> {
     pub thread: usize,
     /// The time of this round, in ticks.
     pub now: u64,
+    pub(crate) chains: &'a Chains,
     pub(crate) counters: &'a SharedCounters,
     pub(crate) counter_base: usize,
     /// Where the node's edges lead.
@@ -123,6 +131,13 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// The chain of features that packets of an interface follow along an arc. None: no feature is enabled, and they
+    /// go to the arc's end.
+    #[inline(always)]
+    pub fn chain(&self, arc: ArcIndex, interface: InterfaceIndex) -> Option<Cursor> {
+        self.chains.of(arc, interface)
+    }
+
     /// Counts an event: `counter` is the position in [`NodeSpec::counters`].
     #[inline]
     pub fn count(&mut self, counter: usize, n: u64) {

@@ -1,11 +1,13 @@
 //! The graph as control sees it: names, edges and errors of all nodes. Changes go to
 //! the workers as messages; no worker is ever stopped for them.
 
+mod arcs;
 mod order;
 
 use crate::NodeIndex;
 use crate::books::{EdgeBook, Ranks};
 use crate::buffer::{Buffers, Pool};
+use crate::chains::Chains;
 use crate::counter::CounterTable;
 use crate::janitor::Janitor;
 use crate::mailbox::{Mailbox, Message};
@@ -16,6 +18,8 @@ use crate::vector::{EdgeIndex, edge, flag};
 use crate::worker::{
     Core, DISPATCHER_ERRORS, NewNode, Place, Ports, SharedCounters, Target, Worker, node_word, worker_word,
 };
+use arcs::ArcBook;
+pub use arcs::Feature;
 use crossbeam_channel::RecvTimeoutError;
 use rcu::Domain;
 use std::collections::{BTreeSet, HashMap};
@@ -42,6 +46,11 @@ pub enum GraphError {
     TooMany(&'static str, usize),
     /// Packet flags that another has claimed, or that are not to be claimed.
     FlagsTaken(u32, String),
+    NoSuchArc(String),
+    /// An arc, and a node that is no feature of it.
+    NoSuchFeature(String, String),
+    /// An arc, and the features that state an order that cannot be.
+    FeaturesInACircle(&'static str, String),
     /// The worker did not answer in time; it may be stuck in a node.
     NoAnswer(usize),
 }
@@ -52,6 +61,13 @@ impl std::fmt::Display for GraphError {
             GraphError::NameTaken(name) => write!(f, "a node named '{name}' exists already"),
             GraphError::NoSuchNode(name) => write!(f, "no node named '{name}' (show node lists them)"),
             GraphError::TooMany(what, most) => write!(f, "too many {what} (at most {most})"),
+            GraphError::NoSuchArc(name) => write!(f, "no feature arc named '{name}' (show features lists them)"),
+            GraphError::NoSuchFeature(arc, node) => {
+                write!(f, "{node} is no feature of {arc} (show features lists those that are)")
+            }
+            GraphError::FeaturesInACircle(arc, features) => {
+                write!(f, "features of {arc} that each want to be before the other: {features}")
+            }
             GraphError::FlagsTaken(flags, owner) => write!(f, "packet flags {flags:#010x} belong to {owner}"),
             GraphError::NoAnswer(worker) => {
                 write!(f, "worker {worker} did not answer ('show threads' says whether it is stuck)")
@@ -124,7 +140,7 @@ impl ErrorInfo {
 
     fn of_edge(node: &str, edge: &EdgeSpec) -> Option<ErrorInfo> {
         let (reason, severity, outcome, meaning) = match *edge {
-            EdgeSpec::Next(_) => return None,
+            EdgeSpec::Next(_) | EdgeSpec::Arc(_) => return None,
             EdgeSpec::Drop(reason, severity, meaning) => (reason, severity, Outcome::Dropped, meaning),
             EdgeSpec::End(reason, meaning) => (reason, Severity::Info, Outcome::Done, meaning),
         };
@@ -170,6 +186,8 @@ pub struct Graph {
     generations: u32,
     /// Who has claimed which packet flags.
     flags: Vec<(String, u32)>,
+    arcs: ArcBook,
+    chains: Arc<Chains>,
     janitor: Janitor,
     /// Each worker's ends of the rings between them, until the worker is made.
     ports: Mutex<Vec<Option<Ports>>>,
@@ -206,6 +224,8 @@ impl Graph {
             errors: DISPATCHER_ERRORS.iter().filter_map(|edge| ErrorInfo::of_edge("dispatcher", edge)).collect(),
             generations: 0,
             flags: Vec::new(),
+            arcs: ArcBook::default(),
+            chains: Arc::new(Chains::new()),
             janitor: Janitor::default(),
             ports: Mutex::new(ports.into_iter().map(Some).collect()),
             clears: 0,
@@ -257,7 +277,16 @@ impl Graph {
         let reader = self.domain.register()?;
         let ports = self.ports.lock().expect("nobody panics with it")[thread].take();
         let ports = ports.expect("a worker is made once");
-        Ok(Worker::new(thread, buffers, reader, self.counters.clone(), mailbox, ports, self.janitor.clone()))
+        Ok(Worker::new(
+            thread,
+            buffers,
+            reader,
+            self.counters.clone(),
+            mailbox,
+            ports,
+            self.chains.clone(),
+            self.janitor.clone(),
+        ))
     }
 
     pub fn workers(&self) -> usize {
@@ -318,6 +347,8 @@ impl Graph {
         if self.by_name.contains_key(&spec.name) {
             return Err(GraphError::NameTaken(spec.name));
         }
+        let arcs = spec.edges.iter().filter_map(|edge| if let EdgeSpec::Arc(arc) = edge { Some(*arc) } else { None });
+        arcs.into_iter().try_for_each(|arc| self.arc(arc).map(|_| ()))?;
         let slot = self.free.first().copied().unwrap_or(self.nodes.len());
         if slot >= MAX_NODES {
             return Err(GraphError::TooMany("nodes", MAX_NODES));
@@ -369,6 +400,11 @@ impl Graph {
         for from in self.connect_waiting(&spec.name, index) {
             self.order_edge(from, index);
         }
+        for edge in spec.edges {
+            if let EdgeSpec::Arc(arc) = edge {
+                self.begins(index, arc)?;
+            }
+        }
         Ok(index)
     }
 
@@ -399,7 +435,8 @@ impl Graph {
     /// An edge as control and as workers see it; `error` is the number of the next drop.
     fn resolve(&self, edge: &EdgeSpec, error: &mut u32) -> (EdgeInfo, Target) {
         match edge {
-            EdgeSpec::Next(to) => {
+            EdgeSpec::Next(to) | EdgeSpec::Arc(to) => {
+                let to = if let EdgeSpec::Arc(arc) = edge { &self.arcs.end_of(arc).unwrap_or(arc) } else { to };
                 let next = self.by_name.get(*to).copied();
                 (
                     EdgeInfo { to: to.to_string(), node: next, is_drop: false, is_end: false },
@@ -487,6 +524,7 @@ impl Graph {
             return;
         };
         self.by_name.remove(&node.name);
+        self.leave_arcs(index);
         self.ranks.remove(index);
         self.free.insert(index.0 as usize);
         let leads_to = (0..).zip(&node.edges).filter_map(|(edge, info)| Some((edge, info.node?)));

@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::buffer::{Buffers, PacketIndex};
+use crate::chains::Cursor;
 use crate::parting::{Alike, Mask, Places, SURPLUS, are_same, compress, equal_mask};
 use crate::scratch::{Scratch, ScratchNumber, ScratchValue};
 use std::ops::Range;
@@ -71,8 +72,24 @@ pub mod edge {
     pub const TAKEN: EdgeIndex = 0xfffe;
     /// The device sends the packet from where it lies, and its driver frees the buffers then.
     pub const LENT: EdgeIndex = 0xfffd;
+    /// To the next node of the packet's chain of features ([`crate::chains`]).
+    pub const CONTINUE: EdgeIndex = 0xfffc;
     /// Most edges of one node.
     pub const MAX: usize = 0xff00;
+    /// Workers that can be named in an edge.
+    pub const MAX_WORKERS: usize = 0xf0;
+
+    /// To the next node of the packet's chain, on this worker.
+    pub const fn continue_on(worker: usize) -> EdgeIndex {
+        assert!(worker < MAX_WORKERS);
+        MAX as EdgeIndex + worker as EdgeIndex
+    }
+
+    /// The worker that [`continue_on`] names.
+    pub const fn worker_of(edge: EdgeIndex) -> Option<usize> {
+        let worker = (edge as usize).wrapping_sub(MAX);
+        if worker < MAX_WORKERS { Some(worker) } else { None }
+    }
 }
 
 /// Metadata that few packets have. Its columns are written and travel only where some packet of the vector has it;
@@ -623,6 +640,41 @@ impl Vector {
             edge: &mut self.edge[..n],
         };
         Some((frames, sides, &self.scratch_words[0][..n]))
+    }
+
+    /// Has all packets follow a chain.
+    #[inline]
+    pub fn begin(&mut self, chain: Cursor) {
+        self.lazy_mut(Lazy::Cursor).fill(chain.value());
+        self.set_edges(edge::CONTINUE);
+    }
+
+    /// Has one packet follow a chain.
+    #[inline]
+    pub fn begin_one(&mut self, i: usize, chain: Cursor) {
+        self.lazy_mut(Lazy::Cursor)[i] = chain.value();
+        self.set_edge(i, edge::CONTINUE);
+    }
+
+    /// Where all packets are in their chain, if it is the same for all; each is at its beginning or behind a feature.
+    pub(crate) fn one_cursor(&self) -> Option<Option<Cursor>> {
+        self.one_lazy(Lazy::Cursor).map(Cursor::of)
+    }
+
+    /// All packets are at this place of their chain now.
+    pub(crate) fn move_on(&mut self, to: Option<Cursor>) {
+        match to {
+            Some(cursor) => self.lazy_mut(Lazy::Cursor).fill(cursor.value()),
+            None => self.clear_lazy(Lazy::Cursor),
+        }
+    }
+
+    /// Those packets of `among` that have the value of packet `first` in a lazy column that is written.
+    pub(crate) fn mask_of_lazy(&self, which: Lazy, first: usize, among: &Mask) -> Mask {
+        let column = &self.lazy[which as usize];
+        let mut mask = Mask::default();
+        among.positions().filter(|i| column[*i] == column[first]).for_each(|i| mask.set(i, true));
+        mask
     }
 
     /// Appends a packet.

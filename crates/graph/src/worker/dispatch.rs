@@ -1,12 +1,12 @@
 //! The dispatcher: runs nodes and moves packets along their edges.
 
-use super::{Core, NOWHERE, RECIRCULATED, Running, Target, node_word, worker_word};
+use super::{Core, NOWHERE, Place, RECIRCULATED, Running, Target, node_word, worker_word};
 use crate::NodeIndex;
 use crate::capture::Point;
 use crate::node::{Behaviour, Context, Expansion};
 use crate::parting::{Alike, Mask};
 use crate::time::ticks;
-use crate::vector::{EdgeIndex, Vector, edge, flag};
+use crate::vector::{EdgeIndex, Lazy, Vector, edge, flag};
 use rcu::Round;
 
 /// Most times that a packet may go backwards in the graph.
@@ -82,6 +82,7 @@ impl Core {
             round,
             thread: self.thread,
             now: self.now,
+            chains: &self.chains,
             counters: &self.counters,
             counter_base: node.counter_base,
             edges: &node.edges,
@@ -252,6 +253,7 @@ impl Core {
                 round,
                 thread: self.thread,
                 now: self.now,
+                chains: &self.chains,
                 counters: &self.counters,
                 counter_base: node.counter_base,
                 edges: &node.edges,
@@ -312,14 +314,29 @@ impl Core {
 
     /// The node ahead to which all packets in hand go.
     #[inline(always)]
-    fn next_alone(&self, from: usize) -> Option<NodeIndex> {
+    fn next_alone(&mut self, from: usize) -> Option<NodeIndex> {
         if !self.emitted.is_empty() {
             return None;
         }
         let edge = self.current.as_ref()?.one_edge()?;
+        if edge == edge::CONTINUE {
+            return self.next_in_chain(from);
+        }
         let node = self.nodes[from].as_ref()?;
         let Target::Node(to) = *node.edges.get(usize::from(edge))? else { return None };
         let is_ahead = self.nodes.get(to.0 as usize)?.as_ref()?.rank > node.rank;
+        is_ahead.then_some(to)
+    }
+
+    /// The same of packets that go on along one chain, which are then at its next step.
+    fn next_in_chain(&mut self, from: usize) -> Option<NodeIndex> {
+        let vector = self.current.as_mut()?;
+        let step = self.chains.step(vector.one_cursor()??);
+        let to = step.node?;
+        let is_ahead = self.nodes.get(to.0 as usize)?.as_ref()?.rank > self.nodes[from].as_ref()?.rank;
+        if is_ahead {
+            vector.move_on(step.next);
+        }
         is_ahead.then_some(to)
     }
 
@@ -398,6 +415,8 @@ impl Core {
                 self.spare.push(vector);
             }
             edge::TAKEN => self.spare.push(vector),
+            edge::CONTINUE => self.go_on(from, self.thread, vector),
+            _ if let Some(worker) = edge::worker_of(edge) => self.go_on(from, worker, vector),
             _ => match self.target(from, edge) {
                 Target::Node(to) => self.push(from, to, vector),
                 Target::There(to, place) => self.hand_over(to, place, vector),
@@ -405,6 +424,42 @@ impl Core {
                 Target::End(event) => self.end_vector(vector, event),
                 Target::Nowhere => self.drop_vector(vector, NOWHERE),
             },
+        }
+    }
+
+    /// Sends packets to the next nodes of their chains, on a worker.
+    fn go_on(&mut self, from: NodeIndex, worker: usize, mut vector: Box<Vector>) {
+        if let Some(cursor) = vector.one_cursor() {
+            // A packet without a chain comes from a node that is no feature: a fault of that node.
+            let step = cursor.map(|cursor| self.chains.step(cursor));
+            vector.move_on(step.and_then(|step| step.next));
+            return match step.and_then(|step| step.node) {
+                None => self.drop_vector(vector, NOWHERE),
+                Some(to) if worker == self.thread => self.push(from, to, vector),
+                Some(to) => self.hand_on(to, worker, vector),
+            };
+        }
+        let mut rest = Mask::first(vector.len());
+        let alike = vector.alike();
+        while let Some(first) = rest.lowest() {
+            let mut mask = vector.mask_of_lazy(Lazy::Cursor, first, &rest);
+            rest.remove(&mask);
+            let mut part = self.spare.pop().unwrap_or_else(Vector::new);
+            part.clear();
+            vector.move_to(&mut mask, alike, &mut part);
+            self.go_on(from, worker, part);
+        }
+        self.spare.push(vector);
+    }
+
+    /// Hands packets to a node on another worker, which may have no such worker or node.
+    fn hand_on(&mut self, to: NodeIndex, worker: usize, vector: Box<Vector>) {
+        match self.nodes.get(to.0 as usize) {
+            Some(Some(node)) if worker < self.mailboxes().len() => {
+                let place = Place { worker, generation: node.generation };
+                self.hand_over(to, place, vector);
+            }
+            _ => self.drop_vector(vector, NOWHERE),
         }
     }
 
@@ -457,8 +512,7 @@ impl Core {
         while mask.count() > 0 {
             // Into the open vector of the next node, when there is one and no hop backwards
             // has to be counted.
-            let target =
-                if [edge::SENT, edge::LENT].contains(&edge) { Target::Nowhere } else { self.target(from, edge) };
+            let target = if usize::from(edge) >= edge::MAX { Target::Nowhere } else { self.target(from, edge) };
             if let Target::Node(to) = target {
                 let rank_from = self.nodes[from.0 as usize].as_ref().map_or(0, |node| node.rank);
                 if let Some(Some(node)) = self.nodes.get_mut(to.0 as usize)

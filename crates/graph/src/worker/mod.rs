@@ -22,6 +22,7 @@ pub use running::Running;
 use crate::NodeIndex;
 use crate::buffer::Buffers;
 use crate::capture::Capture;
+use crate::chains::Chains;
 use crate::counter::{CounterTable, Lane};
 use crate::janitor::Janitor;
 use crate::mailbox::{Mailbox, Message};
@@ -203,6 +204,7 @@ pub struct Core {
     is_unranked: bool,
     pending: Vec<u64>,
     pub buffers: Buffers,
+    chains: Arc<Chains>,
     pub tracer: Tracer,
     pub capture: Capture,
     ledger: Ledger,
@@ -264,6 +266,7 @@ impl Worker {
         counters: SharedCounters,
         mailbox: Arc<Mailbox>,
         ports: Ports,
+        chains: Arc<Chains>,
         janitor: Janitor,
     ) -> Worker {
         Worker {
@@ -277,6 +280,7 @@ impl Worker {
                 is_unranked: false,
                 pending: Vec::new(),
                 buffers,
+                chains,
                 tracer: Tracer::default(),
                 capture: Capture::default(),
                 ledger: Ledger::default(),

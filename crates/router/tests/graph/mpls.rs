@@ -388,7 +388,8 @@ fn packets_of_three_tables_and_none_pass_one_vector_by_one_interface() {
             .map(|n| ethernet(host_mac(ip("10.0.1.2")), port.mac, 0x0800, &packet(n, 63).bytes()))
             .collect();
         let mut got = port.sent();
-        (got.sort(), expected.sort());
+        got.sort();
+        expected.sort();
         assert_eq!(got, expected, "{:?}", bed.errors());
     }
 }
