@@ -7,8 +7,8 @@
 use crate::ready::Ready;
 use crate::{Receive, ReceiveCounts};
 use graph::{
-    Context, CounterSpec, CounterTable, EdgeIndex, InterfaceIndex, NodeSpec, Severity, Snapshot, Source, Vector, Wake,
-    time,
+    ArcIndex, Context, CounterSpec, CounterTable, EdgeIndex, InterfaceIndex, NodeSpec, Severity, Snapshot, Source,
+    Vector, Wake, time,
 };
 use rustix::fd::AsFd;
 use std::cell::Cell;
@@ -18,11 +18,9 @@ use std::time::Duration;
 
 graph::edges! {
     pub enum Edge {
-        EthernetInput => next "ethernet-input",
+        Received => arc "device-input",
         /// Frames that arrive at an interface that is administratively down: `set interface state NAME up`.
         Down => warn "interface is down",
-        SpanInput => next "span-input",
-        WorkerHandoff => next "worker-handoff",
     }
 }
 
@@ -71,6 +69,9 @@ impl Mode {
         }
     }
 }
+
+/// The arc that begins here, for all that devices receive.
+pub const ARC: &str = "device-input";
 
 /// How long an empty adaptive queue is still polled.
 const PATIENCE: Duration = Duration::from_micros(100);
@@ -139,22 +140,14 @@ impl Queue {
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
     up: bool,
-    /// Received packets are mirrored to another interface or a capture.
-    mirrored: bool,
-    /// Packets are distributed among workers.
-    handed: bool,
     /// Packets leave unchanged by this edge.
     patch: Option<EdgeIndex>,
 }
 
 impl State {
+    /// Where packets go, if they follow no chain of features.
     fn edge(self) -> EdgeIndex {
-        let edge = match (self.up, self.mirrored, self.handed) {
-            (false, ..) => Edge::Down,
-            (true, true, _) => Edge::SpanInput,
-            (true, false, true) => Edge::WorkerHandoff,
-            (true, false, false) => Edge::EthernetInput,
-        };
+        let edge = if self.up { Edge::Received } else { Edge::Down };
         self.patch.filter(|_| self.up).unwrap_or(edge.into())
     }
 }
@@ -189,6 +182,8 @@ pub struct DeviceInput {
     known: Vec<Option<Known>>,
     /// The queue that is polled first in the next round.
     turn: usize,
+    /// The arc `device-input`.
+    arc: ArcIndex,
     /// Packets and bytes received, by interface.
     rx: Arc<CounterTable>,
     /// Watches which queues have packets; none: all are polled.
@@ -201,12 +196,14 @@ pub struct DeviceInput {
 }
 
 impl DeviceInput {
-    pub fn new(rx: Arc<CounterTable>) -> DeviceInput {
+    /// `arc`: [`ARC`], in which packets begin their way.
+    pub fn new(arc: ArcIndex, rx: Arc<CounterTable>) -> DeviceInput {
         let ready = Ready::new().inspect_err(|error| log::warn!("receive queues are polled without pause: {error}"));
         DeviceInput {
             queues: Vec::new(),
             known: Vec::new(),
             turn: 0,
+            arc,
             rx,
             ready: ready.ok(),
             look_at: Cell::new(0),
@@ -303,16 +300,6 @@ impl DeviceInput {
         self.change(interface, |state| state.up = up);
     }
 
-    /// Sets whether received packets of an interface are mirrored.
-    pub fn set_mirrored(&mut self, interface: InterfaceIndex, mirrored: bool) {
-        self.change(interface, |state| state.mirrored = mirrored);
-    }
-
-    /// Sets whether packets of an interface are distributed among workers.
-    pub fn set_handed(&mut self, interface: InterfaceIndex, handed: bool) {
-        self.change(interface, |state| state.handed = handed);
-    }
-
     /// Makes packets of an interface leave unchanged by an edge, whatever their content; none: no longer.
     pub fn set_cross_connect(&mut self, interface: InterfaceIndex, patch: Option<EdgeIndex>) {
         self.change(interface, |state| state.patch = patch);
@@ -378,10 +365,16 @@ impl Source for DeviceInput {
                 queue.busy_at = cx.now;
                 let interface = queue.id.interface;
                 columns.rx_interface[from..].fill(interface);
-                columns.edge[from..].fill(queue.state.edge());
+                let edge = queue.state.edge();
+                columns.edge[from..].fill(edge);
                 let bytes = columns.length[from..].iter().map(|&length| length as u64).sum();
                 self.rx.add(cx.thread, interface.0 as usize, 0, n as u64);
                 self.rx.add(cx.thread, interface.0 as usize, 1, bytes);
+                if edge == Edge::Received.into()
+                    && let Some(chain) = cx.chain(self.arc, interface)
+                {
+                    out.begin_from(from, chain);
+                }
             } else if counts == before {
                 // A queue that could not be emptied for want of buffers is not empty.
                 self.rest(at, cx.now);
@@ -486,7 +479,8 @@ mod tests {
             let pool = Pool::new(1024, false).unwrap();
             let mut graph = Graph::new(&domain, &pool, 1).unwrap();
             let rx = CounterTable::new("rx", 1, 16, 2).unwrap();
-            let make = |_| Behaviour::Source(Box::new(DeviceInput::new(rx.clone())));
+            let arc = graph.register_arc(ARC, "nowhere").unwrap();
+            let make = |_| Behaviour::Source(Box::new(DeviceInput::new(arc, rx.clone())));
             let node = graph.register(DeviceInput::spec("in"), make).unwrap();
             let mut worker = graph.worker(0).unwrap();
             worker.round();

@@ -16,7 +16,7 @@ use crate::status::WorkerState;
 use crate::trace::TraceFormat;
 use crate::vector::{EdgeIndex, edge, flag};
 use crate::worker::{
-    Core, DISPATCHER_ERRORS, NewNode, Place, Ports, SharedCounters, Target, Worker, node_word, worker_word,
+    Core, DISPATCHER_ERRORS, NewNode, Place, Ports, Shared, SharedCounters, Target, Worker, node_word, worker_word,
 };
 use arcs::ArcBook;
 pub use arcs::Feature;
@@ -277,16 +277,9 @@ impl Graph {
         let reader = self.domain.register()?;
         let ports = self.ports.lock().expect("nobody panics with it")[thread].take();
         let ports = ports.expect("a worker is made once");
-        Ok(Worker::new(
-            thread,
-            buffers,
-            reader,
-            self.counters.clone(),
-            mailbox,
-            ports,
-            self.chains.clone(),
-            self.janitor.clone(),
-        ))
+        let shared =
+            Shared { counters: self.counters.clone(), chains: self.chains.clone(), janitor: self.janitor.clone() };
+        Ok(Worker::new(thread, buffers, reader, mailbox, ports, shared))
     }
 
     pub fn workers(&self) -> usize {

@@ -147,6 +147,11 @@ impl Row {
         InterfaceIndex(self.lazy(Lazy::TxInterface))
     }
 
+    /// Has the packet follow a chain, by the edge [`edge::CONTINUE`].
+    pub fn begin(&mut self, chain: Cursor) {
+        self.set_lazy(Lazy::Cursor, chain.value());
+    }
+
     pub fn set_tx_interface(&mut self, to: InterfaceIndex) {
         self.set_lazy(Lazy::TxInterface, to.0);
     }
@@ -647,6 +652,32 @@ impl Vector {
     pub fn begin(&mut self, chain: Cursor) {
         self.lazy_mut(Lazy::Cursor).fill(chain.value());
         self.set_edges(edge::CONTINUE);
+    }
+
+    /// Has the packets from one on follow a chain.
+    #[inline]
+    pub fn begin_from(&mut self, from: usize, chain: Cursor) {
+        self.lazy_mut(Lazy::Cursor)[from..].fill(chain.value());
+        let n = self.len();
+        self.edge[from..n].fill(edge::CONTINUE);
+    }
+
+    /// Has all packets follow a chain, if there is one, or take an edge.
+    #[inline]
+    pub fn send_all(&mut self, chain: Option<Cursor>, to: EdgeIndex) {
+        match chain {
+            Some(chain) => self.begin(chain),
+            None => self.set_edges(to),
+        }
+    }
+
+    /// The same of one packet.
+    #[inline]
+    pub fn send(&mut self, i: usize, chain: Option<Cursor>, to: EdgeIndex) {
+        match chain {
+            Some(chain) => self.begin_one(i, chain),
+            None => self.set_edge(i, to),
+        }
     }
 
     /// Has one packet follow a chain.

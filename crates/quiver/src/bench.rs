@@ -342,7 +342,7 @@ impl Bed {
             };
             let mut stream = Stream::new(&format!("bench-{thread}"), device, content);
             stream.max_frame = options.vector as usize;
-            stream.entry = entry.map_or(stream.entry, Entry::Other);
+            stream.entry = entry.map_or(stream.entry, Entry::frames);
             router.add_stream(stream, thread, String::new(), Vec::new())?;
         }
         let nodes: Vec<_> = router.graph.nodes().into_iter().map(|node| (node.name.clone(), node.index)).collect();

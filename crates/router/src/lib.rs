@@ -328,7 +328,6 @@ pub(crate) struct Nodes {
     pub reassembly: reassembly::Nodes,
     pub generator: packet_generator::Nodes,
     pub span: span::Nodes,
-    pub handoff: handoff::Nodes,
 }
 
 /// The router's state, owned by the control thread.
@@ -442,6 +441,9 @@ impl Router {
         let mut graph = Graph::new(&domain, &pool, options.workers)?;
         for capability in CAPABILITIES {
             graph.claim_flags(capability.name, capability.flags)?;
+            for (arc, end) in capability.arcs {
+                graph.register_arc(arc, end)?;
+            }
         }
         let counters = InterfaceCounters::new(options.workers)?;
         let view: SharedViews = Arc::new(Published::new(&domain, ViewTable::default()));
@@ -503,10 +505,13 @@ impl Router {
         let local = local::register(&mut graph, &udp_ports, &icmp_policy, &view)?;
         punt::register(&mut graph, &punt_table, &counters)?;
         let span = span::register(&mut graph, &view)?;
-        let handoff = handoff::register(&mut graph, &view)?;
+        handoff::register(&mut graph, &view)?;
         let reassembly = reassembly::register(&mut graph, &fibs, &fibs6)?;
         let dhcp = dhcp::register(&mut graph, &sender)?;
         let interface = interface::register(&mut graph, &view)?;
+        for spec in CAPABILITIES.iter().flat_map(|capability| capability.features) {
+            graph.register_feature(spec.feature)?;
+        }
 
         Ok(Router {
             graph,
@@ -523,21 +528,7 @@ impl Router {
             streams: Streams::default(),
             log: Arc::default(),
             view,
-            nodes: Nodes {
-                interface,
-                ip4,
-                ip6,
-                mpls,
-                arp,
-                nd,
-                icmp,
-                icmp6,
-                local,
-                reassembly,
-                generator,
-                span,
-                handoff,
-            },
+            nodes: Nodes { interface, ip4, ip6, mpls, arp, nd, icmp, icmp6, local, reassembly, generator, span },
             clears: inspect::Clears::default(),
             devices: options.devices,
             commit: options.commit,

@@ -11,12 +11,13 @@ use crate::chain;
 use crate::{Device, Link, Transmit, TxOffloads};
 use graph::buffer::{DATA_SIZE, HEADROOM, MAX_SEGMENTS};
 use graph::{
-    Buffers, Context, CounterSpec, CounterTable, EdgeIndex, InterfaceIndex, NodeSpec, PacketIndex, Row, Severity,
-    Snapshot, Source, VECTOR_SIZE, Vector, Wake, edge, flag, time,
+    ArcIndex, Buffers, Context, CounterSpec, CounterTable, EdgeIndex, EdgeSpec, InterfaceIndex, NodeSpec, PacketIndex,
+    Row, Severity, Snapshot, Source, VECTOR_SIZE, Vector, Wake, edge, flag, time,
 };
 use std::fmt;
 use std::sync::Arc;
-use template::{First, Template};
+pub use template::First;
+use template::Template;
 use wire::MacAddress;
 use wire::batch::check;
 use wire::pretty::Summary;
@@ -74,61 +75,27 @@ pub enum Content {
 
 /// Where a stream's packets enter the graph, and so which header they begin with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Entry {
-    Ethernet,
-    Ip4,
-    /// The header's checksum is not verified.
-    Ip4NoChecksum,
-    Ip6,
-    Mpls,
-    Stall,
-    /// Frames to another node, by an edge that was added.
-    Other(EdgeIndex),
+pub struct Entry {
+    pub edge: EdgeIndex,
+    pub first: First,
+    /// Flags of its packets.
+    pub flags: u32,
 }
 
 impl Entry {
-    /// The entries that a stream can name, each by its node.
-    pub const BY_NODE: [(&str, Entry); 6] = [
-        ("ethernet-input", Entry::Ethernet),
-        ("ip4-input", Entry::Ip4),
-        ("ip4-input-no-checksum", Entry::Ip4NoChecksum),
-        ("ip6-input", Entry::Ip6),
-        ("mpls-input", Entry::Mpls),
-        ("pg-stall", Entry::Stall),
-    ];
-
-    /// Which header its packets begin with.
-    pub fn first(self) -> First {
-        match self {
-            Entry::Ethernet | Entry::Stall | Entry::Other(_) => First::Ethernet,
-            Entry::Ip4 | Entry::Ip4NoChecksum => First::Ip4,
-            Entry::Ip6 => First::Ip6,
-            Entry::Mpls => First::Label,
-        }
+    /// Frames, to a node by an edge.
+    pub const fn frames(edge: EdgeIndex) -> Entry {
+        Entry { edge, first: First::Ethernet, flags: 0 }
     }
+}
 
-    fn edge(self) -> EdgeIndex {
-        let edge = match self {
-            Entry::Ethernet => Edge::EthernetInput,
-            Entry::Ip4 => Edge::Ip4Input,
-            Entry::Ip4NoChecksum => Edge::Ip4InputNoChecksum,
-            Entry::Ip6 => Edge::Ip6Input,
-            Entry::Mpls => Edge::MplsInput,
-            Entry::Stall => Edge::Stall,
-            Entry::Other(edge) => return edge,
-        };
-        edge.into()
-    }
-
-    /// Flags of its packets: no header check has run on them.
-    fn flags(self) -> u32 {
-        match self {
-            Entry::Ethernet | Entry::Stall | Entry::Other(_) => 0,
-            Entry::Ip4 | Entry::Ip4NoChecksum | Entry::Ip6 => flag::BARE,
-            // The first label was not looked at: see `mpls-input`.
-            Entry::Mpls => flag::BARE | check::NOT_IP4,
-        }
-    }
+/// The first edges of `pg-input`; the others are its owner's, who knows which nodes there are.
+pub mod first_edge {
+    use graph::EdgeIndex;
+    /// To the end of the arc `device-input`.
+    pub const RECEIVED: EdgeIndex = 0;
+    /// For packets of a stream whose interface is down.
+    pub const DOWN: EdgeIndex = 1;
 }
 
 /// A stream of packets.
@@ -151,10 +118,6 @@ pub struct Stream {
     pub sent: u64,
     /// The interface is up.
     pub up: bool,
-    /// Received packets are mirrored to another interface or a capture.
-    pub mirrored: bool,
-    /// Received packets are distributed among workers.
-    pub handed: bool,
     /// How many packets may be sent, and the time of that calculation (ticks).
     credit: f64,
     reckoned: u64,
@@ -167,7 +130,7 @@ impl Stream {
             name: name.into(),
             number: 0,
             interface,
-            entry: Entry::Ethernet,
+            entry: Entry::frames(first_edge::RECEIVED),
             limit: 0,
             rate: 0.0,
             max_frame: VECTOR_SIZE,
@@ -175,8 +138,6 @@ impl Stream {
             enabled: false,
             sent: 0,
             up: false,
-            mirrored: false,
-            handed: false,
             credit: 0.0,
             reckoned: 0,
             next: 0,
@@ -213,21 +174,6 @@ impl Stream {
     }
 }
 
-graph::edges! {
-    pub enum Edge {
-        EthernetInput => next "ethernet-input",
-        Ip4Input => next "ip4-input",
-        Ip4InputNoChecksum => next "ip4-input-no-checksum",
-        Ip6Input => next "ip6-input",
-        MplsInput => next "mpls-input",
-        /// Packets of a stream whose interface is administratively down: `set interface state NAME up`.
-        Down => warn "interface is down",
-        SpanInput => next "span-input",
-        WorkerHandoff => next "worker-handoff",
-        Stall => next "pg-stall",
-    }
-}
-
 const COUNTERS: &[CounterSpec] = &[CounterSpec(
     "no free buffer",
     Severity::Error,
@@ -238,36 +184,25 @@ const COUNTERS: &[CounterSpec] = &[CounterSpec(
 pub struct PgInput {
     pub streams: Vec<Stream>,
     turn: usize,
+    arc: ArcIndex,
     rx: Arc<CounterTable>,
 }
 
 impl PgInput {
-    pub fn new(rx: Arc<CounterTable>) -> PgInput {
-        PgInput { streams: Vec::new(), turn: 0, rx }
+    /// `arc`: [`crate::input::ARC`], in which frames begin their way.
+    pub fn new(arc: ArcIndex, rx: Arc<CounterTable>) -> PgInput {
+        PgInput { streams: Vec::new(), turn: 0, arc, rx }
     }
 
-    pub fn spec() -> NodeSpec {
-        NodeSpec { name: "pg-input".into(), edges: Edge::EDGES, counters: COUNTERS, trace }
+    /// `edges`: those of [`first_edge`], then others to which streams may send.
+    pub fn spec(edges: &'static [EdgeSpec]) -> NodeSpec {
+        NodeSpec { name: "pg-input".into(), edges, counters: COUNTERS, trace }
     }
 
     /// Packets of an interface that is down are made, dropped and counted by name.
     pub fn set_up(&mut self, interface: InterfaceIndex, up: bool) {
         for stream in self.streams.iter_mut().filter(|stream| stream.interface == interface) {
             stream.up = up;
-        }
-    }
-
-    /// Sets whether packets of an interface are mirrored. Packets without a link header never are.
-    pub fn set_mirrored(&mut self, interface: InterfaceIndex, mirrored: bool) {
-        for stream in self.streams.iter_mut().filter(|stream| stream.interface == interface) {
-            stream.mirrored = mirrored;
-        }
-    }
-
-    /// Sets whether packets of an interface are distributed among workers.
-    pub fn set_handed(&mut self, interface: InterfaceIndex, handed: bool) {
-        for stream in self.streams.iter_mut().filter(|stream| stream.interface == interface) {
-            stream.handed = handed;
         }
     }
 
@@ -285,15 +220,9 @@ fn generate(stream: &mut Stream, buffers: &mut Buffers, want: usize, out: &mut V
     let packets = &packets[..got];
     let from = out.len();
     const L2: u16 = HEADROOM as u16;
-    let is_framed = stream.entry == Entry::Ethernet;
-    let entry = match stream.up {
-        false => Edge::Down.into(),
-        true if stream.mirrored && is_framed => Edge::SpanInput.into(),
-        true if stream.handed && is_framed => Edge::WorkerHandoff.into(),
-        true => stream.entry.edge(),
-    };
+    let entry = if stream.up { stream.entry.edge } else { first_edge::DOWN };
     // The next node writes the target; until then it holds the stream's number.
-    let (rx_interface, target, flags) = (stream.interface, stream.number, stream.entry.flags());
+    let (rx_interface, target, flags) = (stream.interface, stream.number, stream.entry.flags);
     let mut alike = Row { rx_interface, target, flags, l2: L2, l3: L2, ..Row::default() };
     match &mut stream.content {
         Content::AsTheyAre(length) => {
@@ -366,6 +295,12 @@ impl Source for PgInput {
             let bytes: u64 = out.lengths()[from..].iter().map(|&length| length as u64).sum();
             self.rx.add(cx.thread, stream.interface.0 as usize, 0, got as u64);
             self.rx.add(cx.thread, stream.interface.0 as usize, 1, bytes);
+            if stream.up
+                && stream.entry.edge == first_edge::RECEIVED
+                && let Some(chain) = cx.chain(self.arc, stream.interface)
+            {
+                out.begin_from(from, chain);
+            }
             if out.room() == 0 {
                 break;
             }

@@ -240,6 +240,13 @@ pub struct Core {
 /// Called with a report of each panic.
 pub type PanicReporter = Box<dyn FnMut(&Crash) + Send>;
 
+/// What all workers have in common.
+pub(crate) struct Shared {
+    pub counters: SharedCounters,
+    pub chains: Arc<Chains>,
+    pub janitor: Janitor,
+}
+
 /// What a round achieved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
@@ -263,12 +270,11 @@ impl Worker {
         thread: usize,
         buffers: Buffers,
         reader: Reader,
-        counters: SharedCounters,
         mailbox: Arc<Mailbox>,
         ports: Ports,
-        chains: Arc<Chains>,
-        janitor: Janitor,
+        shared: Shared,
     ) -> Worker {
+        let Shared { counters, chains, janitor } = shared;
         Worker {
             core: Core {
                 thread,

@@ -9,7 +9,7 @@ pub(crate) mod config;
 mod input;
 mod send;
 
-use crate::capability::{self, Capability, Stage};
+use crate::capability::Capability;
 use crate::events::EventSender;
 use crate::interface::SharedViews;
 use crate::ip::Fibs4;
@@ -30,12 +30,8 @@ use wire::Family;
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "arp",
     description: "Address Resolution Protocol (RFC 826)",
-    flags: 0,
-    stages: &[
-        Stage::new("arp", "arp-input", capability::when_addressed),
-        Stage::new("ip4-glean", "ip4-glean", capability::when_addressed),
-        Stage::new("ip4-arp", "ip4-arp", capability::when_addressed),
-    ],
+    nodes: &["arp-input", "ip4-glean", "ip4-arp"],
+    ..Capability::NONE
 };
 
 /// Nodes that the control thread sends messages to.

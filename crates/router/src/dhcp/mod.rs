@@ -12,9 +12,8 @@ mod input;
 pub use control::DhcpClients;
 pub(crate) use input::SharedClients;
 
-use crate::capability::{Capability, Stage};
+use crate::capability::Capability;
 use crate::events::EventSender;
-use crate::interface::Interface;
 use graph::{Behaviour, Graph, GraphError, InterfaceIndex};
 use input::ClientTable;
 use rcu::Published;
@@ -24,16 +23,8 @@ use wire::MacAddress;
 use wire::dhcp::Kind;
 
 /// For `show plugins` and `show features`.
-pub(crate) const CAPABILITY: Capability = Capability {
-    name: "dhcp",
-    description: "DHCP client (RFC 2131)",
-    flags: 0,
-    stages: &[Stage::new("ip4-dhcp-client", input::NAME, with_client)],
-};
-
-fn with_client(interface: &Interface) -> Option<String> {
-    (interface.is_up() && interface.has_dhcp_client).then(String::new)
-}
+pub(crate) const CAPABILITY: Capability =
+    Capability { name: "dhcp", description: "DHCP client (RFC 2131)", nodes: &[input::NAME], ..Capability::NONE };
 
 /// Most of a server's text that the log shows.
 const MAX_TEXT: usize = 32;

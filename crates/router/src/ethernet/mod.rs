@@ -6,7 +6,7 @@ mod llc;
 mod snap;
 mod station;
 
-use crate::capability::{self, Capability, Stage};
+use crate::capability::Capability;
 use crate::interface::{InterfaceCounters, SharedViews};
 use crate::ip::Fibs4;
 use graph::{Behaviour, Context, Graph, GraphError, NodeIndex, Row};
@@ -15,12 +15,8 @@ use graph::{Behaviour, Context, Graph, GraphError, NodeIndex, Row};
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "ethernet",
     description: "Ethernet frames in, their IPv4 headers examined in the same pass",
-    flags: 0,
-    stages: &[
-        Stage::new("device-input", "ethernet-input", capability::when_up),
-        Stage::new("llc", "llc-input", capability::when_up),
-        Stage::new("llc", "snap-input", capability::when_up),
-    ],
+    nodes: &["ethernet-input", "llc-input", "snap-input"],
+    ..Capability::NONE
 };
 
 /// Registers the capability's nodes.

@@ -4,6 +4,7 @@ use super::Shares;
 use crate::interface::Interface;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
+use graph::edge;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -92,7 +93,7 @@ impl Router {
         if let Some(worker) = missing {
             return Err(Error::NoSuchWorker { worker, workers });
         }
-        let interface = self.interfaces.get_mut(index)?;
+        let interface = self.interfaces.get(index)?;
         if let Some(sub) = &interface.sub {
             let (name, sub) = (interface.name.clone(), sub.parent);
             let parent = self.interfaces.get(sub)?.name.clone();
@@ -101,21 +102,16 @@ impl Router {
         if handoff.is_some() && interface.receive_queues.is_empty() && interface.driver != "pg" {
             return Err(Error::NothingToHand(interface.name.clone()));
         }
-        let handed = handoff.is_some();
-        interface.handoff = handoff;
-        let input = interface.input_node;
+        self.graph.set_feature(drivers::input::ARC, "worker-handoff", index, handoff.is_some())?;
+        self.interfaces.get_mut(index)?.handoff = handoff;
         self.publish_facts();
-        if let Ok(input) = self.graph.find(input) {
-            self.tell_input(input, move |input| input.set_handed(index, handed));
-        }
-        self.on_generators(move |generator| generator.set_handed(index, handed));
         Ok(())
     }
 
     /// What the data path needs to know of it.
     pub(crate) fn shares(&self, interface: &Interface) -> Option<Shares> {
         let Handoff { workers, symmetrical } = interface.handoff.as_ref()?;
-        let edges = workers.iter().map(|worker| self.nodes.handoff.edges[worker]).collect();
+        let edges = workers.iter().map(edge::continue_on).collect();
         Some(Shares { hasher: FlowHasher::new(SEED, *symmetrical), edges })
     }
 }

@@ -2,8 +2,7 @@
 //! received. For devices that cannot do it themselves, or cannot look into the tunnels that carry
 //! the flows: one worker polls, several do the work.
 //!
-//! `worker-handoff` stands between a device's input node and `ethernet-input`; interfaces whose
-//! packets stay do not pass it. All packets of a flow go to one worker, in the order in which they
+//! `worker-handoff` is a feature of the arc `device-input`; packets of interfaces that stay do not pass it. All packets of a flow go to one worker, in the order in which they
 //! came. What a worker has no room for is dropped by name.
 
 pub(crate) mod cli;
@@ -14,36 +13,29 @@ mod node;
 pub use control::Handoff;
 pub use node::Shares;
 
-use crate::capability::{Capability, Stage};
+use crate::capability::{Capability, FeatureSpec};
 use crate::interface::{Interface, SharedViews};
-use graph::{Behaviour, EdgeIndex, Graph, GraphError};
+use graph::{Behaviour, Graph, GraphError};
 
 /// For `show plugins` and `show features`.
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "handoff",
     description: "Packets of an interface shared out among workers by flow",
-    flags: 0,
-    stages: &[Stage::new("device-input", "worker-handoff", shared_out)],
+    nodes: &["worker-handoff"],
+    features: &[FeatureSpec::new("device-input", "worker-handoff", shared_out)],
+    ..Capability::NONE
 };
 
-fn shared_out(interface: &Interface) -> Option<String> {
-    interface.handoff.as_ref().map(|handoff| format!("workers {handoff}"))
-}
-
-/// What control needs to know of the node.
-pub(crate) struct Nodes {
-    /// The edge to each worker.
-    pub edges: Vec<EdgeIndex>,
+fn shared_out(interface: &Interface) -> String {
+    interface.handoff.as_ref().map_or(String::new(), |handoff| format!("workers {handoff}"))
 }
 
 /// Registers the capability's node.
 ///
 /// # Errors
 /// When the graph is full.
-pub(crate) fn register(graph: &mut Graph, view: &SharedViews) -> Result<Nodes, GraphError> {
+pub(crate) fn register(graph: &mut Graph, view: &SharedViews) -> Result<(), GraphError> {
     let view = view.clone();
-    let node =
-        graph.register(node::spec(), move |_| Behaviour::Map(Box::new(node::WorkerHandoff::new(view.clone()))))?;
-    let edges = (0..graph.workers()).map(|worker| graph.connect_to_worker(node, "ethernet-input", worker));
-    Ok(Nodes { edges: edges.collect::<Result<_, _>>()? })
+    graph.register(node::spec(), move |_| Behaviour::Map(Box::new(node::WorkerHandoff::new(view.clone()))))?;
+    Ok(())
 }

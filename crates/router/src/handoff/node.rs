@@ -1,21 +1,13 @@
 //! `worker-handoff`: chooses each packet's worker by its flow.
 //!
-//! Reads: `l2`, `length`, `rx_interface`. Writes: nothing of the packet. Next: `ethernet-input`, on
-//! the worker that was chosen.
+//! Reads: `l2`, `length`, `rx_interface`. Writes: nothing of the packet. Next: along the arc
+//! `device-input`, on the worker that was chosen.
 
 use crate::interface::{SharedViews, ViewTable};
-use graph::{Buffers, Context, EdgeIndex, InterfaceIndex, Map, NodeSpec, Snapshot, Vector};
+use graph::{Buffers, Context, EdgeIndex, InterfaceIndex, Map, NodeSpec, Snapshot, Vector, edge};
 use std::fmt;
 use wire::flow::FlowHasher;
 use wire::pretty::Summary;
-
-graph::edges! {
-    /// Edges to workers follow this.
-    pub enum Edge {
-        /// On this worker: the packets of the interface stay where they were received.
-        EthernetInput => next "ethernet-input",
-    }
-}
 
 /// How many bytes of a frame the flow hash may read. They cover more than two tags, a stack of labels or a tunnel, and
 /// two headers.
@@ -38,7 +30,7 @@ impl Shares {
 }
 
 pub fn spec() -> NodeSpec {
-    NodeSpec { name: "worker-handoff".into(), edges: Edge::EDGES, counters: &[], trace }
+    NodeSpec { name: "worker-handoff".into(), edges: &[], counters: &[], trace }
 }
 
 pub struct WorkerHandoff {
@@ -76,7 +68,7 @@ fn share_out(
     // Hand-off may have been disabled on this interface since the packets arrived.
     let shares = table.get(interface).and_then(|view| view.handoff.as_ref());
     let columns = vector.columns();
-    let Some(shares) = shares else { return columns.edge[range].fill(Edge::EthernetInput.into()) };
+    let Some(shares) = shares else { return columns.edge[range].fill(edge::CONTINUE) };
     for i in range {
         let bytes = buffers.bytes(columns.packets[i]);
         let start = columns.l2[i] as usize;
@@ -86,7 +78,7 @@ fn share_out(
 }
 
 fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
-    match snapshot.edge.checked_sub(1) {
+    match edge::worker_of(snapshot.edge) {
         Some(worker) => writeln!(f, "  worker-handoff: sw_if_index {}, to worker {worker}", snapshot.row.rx_interface)?,
         None => writeln!(f, "  worker-handoff: sw_if_index {}, stays", snapshot.row.rx_interface)?,
     }

@@ -15,7 +15,7 @@ pub use error::Report;
 pub(crate) use input::OUR_TTL;
 pub(crate) use policy::{Policy, SharedPolicy, Switches};
 
-use crate::capability::{self, Capability, Stage};
+use crate::capability::Capability;
 use crate::events::EventSender;
 use crate::interface::SharedViews;
 use crate::ip::Fibs4;
@@ -32,11 +32,8 @@ pub(crate) const CAPABILITY: Capability = Capability {
     name: "icmp",
     description: "Internet Control Message Protocol (RFC 792): echo, errors, redirects",
     flags: REDIRECTED,
-    stages: &[
-        Stage::new("ip4-local", "ip4-icmp-input", capability::when_up),
-        Stage::new("ip4-error", "ip4-icmp-error", capability::when_up),
-        Stage::new("ip4-redirect", "ip4-redirect", capability::when_up),
-    ],
+    nodes: &["ip4-icmp-input", "ip4-icmp-error", "ip4-redirect"],
+    ..Capability::NONE
 };
 
 /// Registers the capability's nodes.

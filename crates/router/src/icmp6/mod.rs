@@ -9,7 +9,7 @@ pub(crate) use error::forbidden;
 pub(crate) use input::{Icmp6Input, becomes_ours};
 pub(crate) use reply_path::{ReplyPath, choose as choose_reply_path};
 
-use crate::capability::{Capability, Stage};
+use crate::capability::Capability;
 use crate::events::EventSender;
 use crate::icmp::{SharedPolicy, ping};
 use crate::interface::SharedViews;
@@ -23,11 +23,8 @@ use wire::Family;
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "icmp6",
     description: "Internet Control Message Protocol for IPv6 (RFC 4443): echo, errors",
-    flags: 0,
-    stages: &[
-        Stage::new("ip6-local", "ip6-icmp-input", crate::ip6::when_enabled),
-        Stage::new("ip6-error", "ip6-icmp-error", crate::ip6::when_enabled),
-    ],
+    nodes: &["ip6-icmp-input", "ip6-icmp-error"],
+    ..Capability::NONE
 };
 
 /// Registers the capability's nodes.

@@ -1,10 +1,9 @@
-//! `show features`: which nodes stand on the way of a packet, part by part, in the order
-//! in which they run; and which of them work for an interface.
+//! `show features`: the feature arcs, their features in the order in which packets meet them, and the nodes in which
+//! they end. `show interface features`: the chain that packets of an interface follow on each arc.
 //!
-//! Capabilities name their nodes ([`crate::capability`]); whether these exist and in what
-//! order they come is read from the graph.
+//! All of it is read from the graph; the chains from where workers read them.
 
-use crate::capability::{OUTPUT, SUB_OUTPUT, Stage, TX};
+use crate::capability::FeatureSpec;
 use crate::interface::Interface;
 use crate::{CAPABILITIES, Router};
 use command::{Args, Command, CommandError, CommandSet, Reply, reply};
@@ -15,91 +14,59 @@ use std::fmt;
 pub fn register(set: &mut CommandSet<Router>) {
     set.add(Command::new(
         "show features [verbose]",
-        "Show the stages of a packet's way and their nodes in order; `verbose`: with their next nodes.",
+        "Show the feature arcs: their features in order, and the node in which each arc ends; `verbose`: whose they \
+         are.",
         show,
     ));
     set.add(Command::new(
         "show interface features [<interface:interface>]",
-        "Show the nodes that process the packets of interfaces.",
+        "Show the features that are enabled on interfaces, arc by arc, in the order in which packets pass them.",
         show_of_interfaces,
     ));
 }
 
-/// An arc with its stages, first to last.
-struct Arc {
-    name: &'static str,
-    stages: Vec<(&'static str, &'static Stage)>,
+/// A feature as its capability states it, with the capability's name. `None`: a node of which none is known.
+fn stated(router: &Router, arc: &str, node: NodeIndex) -> Option<(&'static str, &'static FeatureSpec)> {
+    let name = &router.graph.info(node)?.name;
+    let all = CAPABILITIES.iter().flat_map(|c| c.features.iter().map(move |spec| (c.name, spec)));
+    all.into_iter().find(|(_, spec)| spec.feature.arc == arc && spec.feature.node == name)
 }
 
-/// The arcs of all capabilities, in the graph's order.
-fn arcs(router: &Router) -> Vec<Arc> {
-    let order = router.graph.order();
-    // What no source leads to (yet) stands before the first source: it is no packet's first stage.
-    let is_source = |index: &NodeIndex| router.graph.info(*index).is_some_and(|node| node.kind == "input");
-    let first = order.iter().position(is_source).unwrap_or(0);
-    let rank = |stage: &Stage| {
-        let index = node_of(router, stage.node, None)?;
-        let place = order.iter().position(|other| *other == index)?;
-        Some((place < first, place))
-    };
-    let all = CAPABILITIES.iter().flat_map(|c| c.stages.iter().map(move |stage| (c.name, stage)));
-    let mut ranked: Vec<_> = all.filter_map(|(capability, stage)| Some((rank(stage)?, capability, stage))).collect();
-    ranked.sort_by_key(|(rank, ..)| *rank);
-    let mut arcs: Vec<Arc> = Vec::new();
-    for stage in ranked.into_iter().map(|(_, capability, stage)| (capability, stage)) {
-        match arcs.iter_mut().find(|arc| arc.name == stage.1.arc) {
-            Some(arc) => arc.stages.push(stage),
-            None => arcs.push(Arc { name: stage.1.arc, stages: vec![stage] }),
-        }
-    }
-    arcs
+fn name_of(router: &Router, node: NodeIndex) -> String {
+    router.graph.info(node).map_or_else(|| format!("#{}", node.0), |info| info.name.clone())
 }
 
-/// The node of a stage: an interface's own one for the given interface, or for any.
-fn node_of(router: &Router, name: &str, interface: Option<&Interface>) -> Option<NodeIndex> {
-    let find = |is_one: fn(&Interface) -> bool| match interface {
-        Some(interface) => is_one(interface).then_some(interface),
-        None => router.interfaces.iter().find(|interface| is_one(interface)),
-    };
-    let interface = || find(|_| true);
-    match name {
-        // A sub-interface sends by its parent's.
-        OUTPUT => {
-            let interface = interface()?;
-            let device = interface.sub.as_ref().map_or(Ok(interface), |sub| router.interfaces.get(sub.parent)).ok()?;
-            Some(device.output_node)
-        }
-        SUB_OUTPUT => Some(find(|interface| interface.sub.is_some())?.output_node),
-        TX => Some(interface()?.tx_node),
-        name => router.graph.find(name).ok(),
-    }
+/// The features of an arc, or of an interface's chain; none where there is no such arc.
+fn listed(nodes: Result<impl Iterator<Item = NodeIndex>, graph::GraphError>) -> Vec<NodeIndex> {
+    nodes.into_iter().flatten().collect()
 }
 
 fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
-    let shown = |(capability, stage): &(&'static str, &'static Stage)| {
-        let info = node_of(router, stage.node, None).and_then(|index| router.graph.info(index));
-        let next = info.map_or(Vec::new(), |info| {
-            info.edges.iter().filter(|edge| edge.node.is_some()).map(|edge| edge.to.clone()).collect()
-        });
-        ShownStage { node: stage.node.to_string(), capability, next }
+    let feature = |arc: &str, node| ShownFeature {
+        node: name_of(router, node),
+        capability: stated(router, arc, node).map(|(capability, _)| capability),
     };
-    let arcs = arcs(router).into_iter();
-    let arcs = arcs.map(|arc| ShownArc { arc: arc.name, nodes: arc.stages.iter().map(shown).collect() });
-    reply(ShowFeatures { verbose: args.flag("verbose"), arcs: arcs.collect() })
+    let shown = |(arc, end)| ShownArc {
+        arc,
+        features: listed(router.graph.features(arc)).into_iter().map(|node| feature(arc, node)).collect(),
+        end,
+    };
+    reply(ShowFeatures { verbose: args.flag("verbose"), arcs: router.graph.arcs().map(shown).collect() })
 }
 
 #[derive(Serialize)]
-struct ShownStage {
+struct ShownFeature {
     node: String,
     /// The capability that it belongs to.
-    capability: &'static str,
-    next: Vec<String>,
+    capability: Option<&'static str>,
 }
 
 #[derive(Serialize)]
 struct ShownArc {
     arc: &'static str,
-    nodes: Vec<ShownStage>,
+    features: Vec<ShownFeature>,
+    /// The node in which it ends.
+    end: &'static str,
 }
 
 #[derive(Serialize)]
@@ -112,15 +79,15 @@ struct ShowFeatures {
 impl fmt::Display for ShowFeatures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "Available feature paths")?;
-        for arc in &self.arcs {
-            writeln!(f, "{}:", arc.arc)?;
-            for stage in &arc.nodes {
-                match self.verbose && !stage.next.is_empty() {
-                    true => writeln!(f, "  {} ({}) -> {}", stage.node, stage.capability, stage.next.join(", "))?,
-                    false if self.verbose => writeln!(f, "  {} ({})", stage.node, stage.capability)?,
-                    false => writeln!(f, "  {}", stage.node)?,
+        for ShownArc { arc, features, end } in &self.arcs {
+            writeln!(f, "{arc}:")?;
+            for ShownFeature { node, capability } in features {
+                match capability.filter(|_| self.verbose) {
+                    Some(capability) => writeln!(f, "  {node} ({capability})")?,
+                    None => writeln!(f, "  {node}")?,
                 }
             }
+            writeln!(f, "  {end}{}", if self.verbose { " (end)" } else { "" })?;
         }
         Ok(())
     }
@@ -137,21 +104,19 @@ fn show_of_interfaces(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>
 pub fn of_interfaces(router: &Router, name: Option<&str>) -> Result<Box<dyn Reply>, CommandError> {
     let only = name.map(|name| router.interfaces.find(name)).transpose()?;
     let chosen = router.interfaces.iter().filter(|interface| only.is_none_or(|only| only == interface.index));
-    let arcs = arcs(router);
-    let mut interfaces: Vec<InterfaceFeatures> = chosen.map(|interface| features(router, &arcs, interface)).collect();
+    let mut interfaces: Vec<InterfaceFeatures> = chosen.map(|interface| features(router, interface)).collect();
     interfaces.sort_by(|a, b| a.interface.cmp(&b.interface));
     reply(ShowInterfaceFeatures { interfaces })
 }
 
-fn features(router: &Router, arcs: &[Arc], interface: &Interface) -> InterfaceFeatures {
-    let feature = |stage: &Stage| {
-        let does = (stage.on)(interface)?;
-        let node = router.graph.info(node_of(router, stage.node, Some(interface))?)?.name.clone();
-        Some(Feature { node, does })
+fn features(router: &Router, interface: &Interface) -> InterfaceFeatures {
+    let feature = |arc: &str, node| Feature {
+        node: name_of(router, node),
+        does: stated(router, arc, node).map_or(String::new(), |(_, spec)| (spec.does)(interface)),
     };
-    let arcs = arcs.iter().map(|arc| InterfaceArc {
-        arc: arc.name,
-        features: arc.stages.iter().filter_map(|(_, stage)| feature(stage)).collect(),
+    let arcs = router.graph.arcs().map(|(arc, _)| {
+        let chain = listed(router.graph.chain(arc, interface.index).map(Vec::into_iter));
+        InterfaceArc { arc, features: chain.into_iter().map(|node| feature(arc, node)).collect() }
     });
     InterfaceFeatures { interface: interface.name.clone(), arcs: arcs.collect() }
 }

@@ -124,7 +124,7 @@ A packet that the router answers with an ICMP error counts as dropped, too, unde
 ";
 
 fn section_of(node: &str) -> &'static Section {
-    let capability = CAPABILITIES.iter().find(|capability| capability.stages.iter().any(|stage| stage.node == node));
+    let capability = CAPABILITIES.iter().find(|capability| capability.nodes.contains(&node));
     let names = [Some(node), capability.map(|capability| capability.name)];
     let is_here = |section: &&Section| names.iter().flatten().any(|name| section.of.contains(name));
     SECTIONS.iter().find(is_here).unwrap_or(&SECTIONS[SECTIONS.len() - 1])
@@ -143,10 +143,10 @@ pub fn meanings() -> Result<Vec<Meaning>, Error> {
     router.create_sub_interface(device, 1, by_number(1))?;
     router.create("loop0", InterfaceConfig::Loopback(LoopbackOptions { instance: 0, mac: None }))?;
     for node in [VIRTIO_INPUT, AF_PACKET_INPUT, AF_XDP_INPUT, MEMIF_INPUT] {
-        let rx = router.counters.rx.clone();
-        router
-            .graph
-            .register(DeviceInput::spec(node), move |_| Behaviour::Source(Box::new(DeviceInput::new(rx.clone()))))?;
+        let (arc, rx) = (router.graph.arc(drivers::input::ARC)?, router.counters.rx.clone());
+        router.graph.register(DeviceInput::spec(node), move |_| {
+            Behaviour::Source(Box::new(DeviceInput::new(arc, rx.clone())))
+        })?;
     }
     let mut found: Vec<Meaning> = in_order(&router).into_iter().map(|error| told(&router, error)).collect();
     let rank = |meaning: &Meaning| SECTIONS.iter().position(|section| section.title == meaning.section);

@@ -3,7 +3,7 @@
 use super::creation::InterfaceConfig;
 use super::known::{Interface, Retired};
 use super::names::check_tag;
-use super::output::Output;
+use super::output::{OUTPUT_ARC, Output};
 use super::queues::{OWNER, TransmitQueues};
 use super::view::SubInterfaces;
 use super::{InterfaceCounters, InterfaceView, Mtus};
@@ -67,10 +67,10 @@ impl Router {
             (from.ip4.rewrite, &to_output),
             (from.ip6.rewrite, &to_output),
             (from.mpls.output, &to_output),
-            (from.span.output, &to_tx),
+            (from.interface.arc_end, &to_tx),
         ];
         let connected: Result<Vec<_>, _> = ways.into_iter().map(|(node, to)| self.graph.connect(node, to)).collect();
-        let [output_edge, rewrite_edge, rewrite6_edge, mpls_edge, span_wire] =
+        let [output_edge, rewrite_edge, rewrite6_edge, mpls_edge, tx_edge] =
             connected.map(|edges| std::array::from_fn(|way| edges[way])).inspect_err(|_| {
                 self.detach_receive(input_node, index);
                 self.graph.remove(output_node);
@@ -108,7 +108,7 @@ impl Router {
             lender: None,
             tags: sub.as_ref().and_then(|sub| sub.takes.tags()).unwrap_or(Tags::NONE),
             span: Vec::new(),
-            span_wire,
+            tx_edge,
             sub,
             demux: None,
             link_is_up: link.is_up(),
@@ -181,14 +181,15 @@ impl Router {
         tx_node: NodeIndex,
     ) -> Result<(NodeIndex, NodeIndex), Error> {
         let view = self.view.clone();
-        // The only edge beyond the drops leads to the tx node.
-        let tx_edge = Output::spec(name).edges.len() as u16;
+        let arc = self.graph.arc(OUTPUT_ARC)?;
         let output_node = self.graph.register(Output::spec(name), move |_| {
-            Behaviour::Expand(Box::new(Output::new(index, view.clone(), finishes, tx_edge)))
+            Behaviour::Expand(Box::new(Output::new(index, view.clone(), finishes, arc)))
         });
         let output_node = output_node.inspect_err(|_| self.graph.remove(tx_node))?;
         let edge = self.graph.connect(output_node, &format!("{name}-tx"))?;
-        assert_eq!(edge, tx_edge);
+        self.graph.call(|_| {
+            Box::new(move |core| core.node::<Output>(output_node).into_iter().for_each(|output| output.set_tx(edge)))
+        });
         Ok((tx_node, output_node))
     }
 
@@ -229,6 +230,7 @@ impl Router {
         self.forget_redirects(index);
         self.forget_punts(index);
         self.publish_facts();
+        self.graph.clear_features(index);
         self.graph.remove(interface.output_node);
         if interface.sub.is_none() {
             self.graph.remove(interface.tx_node);
@@ -434,6 +436,7 @@ impl Router {
             source_check: interface.ip4.source_check,
             tags: interface.tags,
             span: interface.listeners(),
+            tx: interface.tx_edge,
             handoff: self.shares(interface),
             sub_interfaces: interface.demux.clone().map(SubInterfaces),
             output: interface.output_edge,

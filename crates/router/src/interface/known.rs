@@ -78,7 +78,7 @@ pub struct Interface {
     /// The SPAN sessions that copy its packets, by destination.
     pub span: Vec<Session>,
     /// The edge of `span-output` to its tx node.
-    pub(crate) span_wire: u16,
+    pub(crate) tx_edge: u16,
     /// What makes it a sub-interface, when it is one.
     pub sub: Option<Sub>,
     /// Finds the owner of its frames; present since it first had a sub-interface.

@@ -29,7 +29,7 @@ pub use mtu::Mtus;
 pub use station::MAX_SECONDARY_MACS;
 pub use view::{InterfaceView, SharedViews, ViewTable};
 
-use crate::capability::{self, Capability, Stage};
+use crate::capability::{self, Capability};
 use graph::registry::MAX_INTERFACES;
 use graph::{Behaviour, CounterTable, Graph, GraphError, NodeIndex};
 use std::io;
@@ -39,21 +39,10 @@ use std::sync::Arc;
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "interface",
     description: "Interfaces on null, loopback, pg, tap, af_packet, af_xdp and memif devices",
-    flags: 0,
-    stages: &[
-        Stage::new("interface-output", "interface-output", capability::when_up),
-        Stage::new("interface-output", capability::OUTPUT, finished_here),
-        Stage::new("interface-output", capability::TX, capability::when_up),
-    ],
+    nodes: &["interface-output", output::OUTPUT_ARC_END, capability::OUTPUT, capability::TX],
+    arcs: &[(drivers::input::ARC, "ethernet-input"), (output::OUTPUT_ARC, output::OUTPUT_ARC_END)],
+    ..Capability::NONE
 };
-
-/// What the output node finishes because the device does not.
-fn finished_here(interface: &Interface) -> Option<String> {
-    let left = [("checksum", interface.finishes.checksum), ("segmentation", interface.finishes.segmentation)];
-    let left: Vec<&str> = left.into_iter().filter(|(_, by_device)| !by_device).map(|(name, _)| name).collect();
-    let does = if left.is_empty() { String::new() } else { format!("finishes {}", left.join(", ")) };
-    interface.is_up().then_some(does)
-}
 
 /// Counters by interface, as the stats segment names them.
 #[derive(Clone)]
@@ -86,6 +75,7 @@ impl InterfaceCounters {
 /// Nodes that control talks to.
 pub(crate) struct Nodes {
     pub output: NodeIndex,
+    pub arc_end: NodeIndex,
     pub inject: NodeIndex,
 }
 
@@ -94,10 +84,12 @@ pub(crate) struct Nodes {
 /// # Errors
 /// When the graph is full.
 pub(crate) fn register(graph: &mut Graph, view: &SharedViews) -> Result<Nodes, GraphError> {
-    let view = view.clone();
+    let (view, of_end) = (view.clone(), view.clone());
+    let arc_end = graph
+        .register(output::ArcEnd::spec(), move |_| Behaviour::Map(Box::new(output::ArcEnd::new(of_end.clone()))))?;
     let output = graph.register(output::Demultiplex::spec(), move |_| {
         Behaviour::Map(Box::new(output::Demultiplex::new(view.clone())))
     })?;
     let inject = graph.register(inject::spec(), |_| Behaviour::Expand(Box::<inject::Inject>::default()))?;
-    Ok(Nodes { output, inject })
+    Ok(Nodes { output, arc_end, inject })
 }

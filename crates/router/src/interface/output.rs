@@ -1,19 +1,21 @@
 //! The output side of interfaces.
 //!
 //! [`Output`] (`NAME-output`): the last stop before the device. It completes what the device cannot (checksums,
-//! segmentation) and drops packets of an interface that is down. Reads: `flags`, offloads. Writes: the interface into
-//! `tx_interface` for `span-output`. Next: `NAME-tx`, by way of `span-output` when the interface is mirrored.
+//! segmentation) and drops packets of an interface that is down. Reads: `flags`, offloads. Writes: `tx_interface`, for
+//! features. Next: `NAME-tx`; along the arc `interface-output` where features are enabled.
 //!
 //! [`Demultiplex`] (`interface-output`): for nodes that pick an interface by number. Reads: `tx_interface`. Next: that
 //! interface's output.
+//!
+//! [`ArcEnd`] (`interface-output-arc-end`): behind the features of an interface that sends. Reads: `tx_interface`. Next:
+//! `NAME-tx`.
 
 use super::SharedViews;
-use crate::span::MIRRORED;
 use drivers::TxOffloads;
 use drivers::offload::{self, OffloadError};
 use graph::{
-    Context, CounterSpec, EdgeIndex, Expand, Expansion, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector,
-    edge, flag,
+    ArcIndex, Context, CounterSpec, Cursor, EdgeIndex, Expand, Expansion, InterfaceIndex, Lazy, Map, NodeSpec, Row,
+    Severity, Snapshot, Vector, edge, flag,
 };
 use std::fmt;
 use wire::ethernet::EtherType;
@@ -28,7 +30,7 @@ graph::edges! {
         Malformed => drop "offload request makes no sense",
         /// All packet buffers are in use (`show buffers`). Increase `buffers-per-numa` in startup.conf.
         NoBuffer => drop "no free buffer to segment into",
-        Span => next "span-output",
+        Features => arc "interface-output",
     }
 }
 
@@ -54,13 +56,20 @@ pub struct Output {
     index: InterfaceIndex,
     view: SharedViews,
     finishes: TxOffloads,
-    /// The edge to the tx node.
+    arc: ArcIndex,
+    /// The edge to the tx node, as soon as there is one.
     tx: EdgeIndex,
 }
 
 impl Output {
-    pub fn new(index: InterfaceIndex, view: SharedViews, finishes: TxOffloads, tx: EdgeIndex) -> Output {
-        Output { index, view, finishes, tx }
+    /// `arc`: [`OUTPUT_ARC`].
+    pub fn new(index: InterfaceIndex, view: SharedViews, finishes: TxOffloads, arc: ArcIndex) -> Output {
+        Output { index, view, finishes, arc, tx: OutputEdge::Down.into() }
+    }
+
+    /// The edge to the tx node.
+    pub fn set_tx(&mut self, tx: EdgeIndex) {
+        self.tx = tx;
     }
 
     pub fn spec(name: &str) -> NodeSpec {
@@ -73,30 +82,18 @@ impl Output {
             | (if self.finishes.segmentation { 0 } else { flag::SEGMENTED })
     }
 
-    /// A finished packet and its edge: to the device, or to `span-output` when the interface is mirrored.
+    /// A finished packet and its edge: to the device, or along a chain of features.
     #[inline]
-    fn onward(&self, row: Row, mirrored: bool) -> (Row, EdgeIndex) {
-        if !mirrored || row.flags & MIRRORED != 0 {
-            return (row, self.tx);
-        }
-        let mut row = row;
+    fn onward(&self, mut row: Row, chain: Option<Cursor>) -> (Row, EdgeIndex) {
+        let Some(chain) = chain else { return (row, self.tx) };
         row.set_tx_interface(self.index);
-        (row, OutputEdge::Span.into())
-    }
-
-    /// Sends a vector on when the interface is mirrored.
-    #[cold]
-    fn mirror(&self, vector: &mut Vector) {
-        for i in 0..vector.len() {
-            let (row, to) = self.onward(vector.row(i), true);
-            vector.set_row(i, row);
-            vector.set_edge(i, to);
-        }
+        row.begin(chain);
+        (row, edge::CONTINUE)
     }
 
     /// Finishes packets one by one, in order.
     #[cold]
-    fn finish(&self, x: &mut Expansion<'_, '_>, vector: &mut Vector, mirrored: bool) {
+    fn finish(&self, x: &mut Expansion<'_, '_>, vector: &mut Vector, chain: Option<Cursor>) {
         for i in 0..vector.len() {
             let mut row = vector.row(i);
             vector.set_edge(i, edge::TAKEN);
@@ -107,7 +104,7 @@ impl Output {
                     Ok(_) => {
                         x.cx.count(SEGMENTED, 1);
                         for part in parts {
-                            let (part, to) = self.onward(part, mirrored);
+                            let (part, to) = self.onward(part, chain);
                             x.originate(part, to);
                         }
                         x.consume(row.packet);
@@ -124,7 +121,7 @@ impl Output {
                 }
                 x.cx.count(CHECKSUMS, 1);
             }
-            let (row, to) = self.onward(row, mirrored);
+            let (row, to) = self.onward(row, chain);
             x.emit(row, to);
         }
     }
@@ -133,19 +130,19 @@ impl Output {
 impl Expand for Output {
     #[inline]
     fn process(&mut self, x: &mut Expansion<'_, '_>, vector: &mut Vector) {
-        let Some(view) = self.view.load(x.cx.round).get(self.index).filter(|view| view.up) else {
+        if !self.view.load(x.cx.round).get(self.index).is_some_and(|view| view.up) {
             return vector.set_edges(OutputEdge::Down.into());
-        };
-        let mirrored = !view.span.tx.is_empty();
+        }
+        let chain = x.cx.chain(self.arc, self.index);
         let todo = vector.any_flags() & flag::OFFLOAD;
         if todo != 0 && (todo & self.unfinished() != 0 || (0..vector.len()).any(|i| is_labelled(x.cx, &vector.row(i))))
         {
-            return self.finish(x, vector, mirrored);
+            return self.finish(x, vector, chain);
         }
-        if mirrored {
-            return self.mirror(vector);
+        if chain.is_some() {
+            vector.lazy_mut(Lazy::TxInterface).fill(self.index.0);
         }
-        vector.set_edges(self.tx);
+        vector.send_all(chain, self.tx);
     }
 }
 
@@ -186,6 +183,49 @@ impl Map for Demultiplex {
             let interface = vector.tx_interface(i);
             let to = view.get(interface).map_or(DemultiplexEdge::Gone.into(), |view| view.output);
             vector.set_edge(i, to);
+        }
+    }
+}
+
+/// The arc of packets that leave by an interface, complete as its device gets them.
+pub const OUTPUT_ARC: &str = "interface-output";
+/// The node in which it ends.
+pub const OUTPUT_ARC_END: &str = "interface-output-arc-end";
+
+graph::edges! {
+    /// Edges to tx nodes follow this.
+    pub enum ArcEndEdge {
+        /// The packet's interface was deleted while the packet was on its way out. A few at that moment are normal.
+        Gone => note "no such interface",
+    }
+}
+
+/// `interface-output-arc-end`.
+pub struct ArcEnd {
+    view: SharedViews,
+}
+
+impl ArcEnd {
+    pub fn new(view: SharedViews) -> ArcEnd {
+        ArcEnd { view }
+    }
+
+    pub fn spec() -> NodeSpec {
+        NodeSpec { name: OUTPUT_ARC_END.into(), edges: ArcEndEdge::EDGES, counters: &[], trace }
+    }
+}
+
+impl Map for ArcEnd {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        let view = self.view.load(cx.round);
+        let way = |to: u32| view.get(InterfaceIndex(to)).map_or(ArcEndEdge::Gone.into(), |view| view.tx);
+        match vector.one_lazy(Lazy::TxInterface) {
+            Some(to) => vector.set_edges(way(to)),
+            None => {
+                for i in 0..vector.len() {
+                    vector.set_edge(i, way(vector.tx_interface(i).0));
+                }
+            }
         }
     }
 }

@@ -78,9 +78,9 @@ impl Router {
         let input = match self.graph.find(node) {
             Ok(input) => input,
             Err(_) => {
-                let rx = self.counters.rx.clone();
+                let (arc, rx) = (self.graph.arc(drivers::input::ARC)?, self.counters.rx.clone());
                 self.graph.register(DeviceInput::spec(node), move |_| {
-                    Behaviour::Source(Box::new(DeviceInput::new(rx.clone())))
+                    Behaviour::Source(Box::new(DeviceInput::new(arc, rx.clone())))
                 })?
             }
         };

@@ -41,6 +41,8 @@ pub struct InterfaceView {
     pub tags: Tags,
     /// Who gets copies of its packets.
     pub span: Listeners,
+    /// The edge of `interface-output-arc-end` to its tx node.
+    pub tx: EdgeIndex,
     /// The workers among which its packets are shared out.
     pub handoff: Option<Shares>,
     /// Whose its frames are, when it has sub-interfaces.

@@ -3,6 +3,7 @@
 //! [`crate::ip6`].
 
 pub(crate) mod adjacency;
+pub(crate) mod arcs;
 mod balance;
 pub mod bulk;
 pub mod cli;

@@ -11,17 +11,15 @@ use super::source_check::{Mode, SourceCheck};
 use crate::interface::{InterfaceView, SharedViews};
 use crate::ip::fibs::Whose;
 use graph::Lazy;
-use graph::{Context, InterfaceIndex, Map, NodeSpec, VECTOR_SIZE, Vector, flag};
+use graph::{Context, EdgeIndex, InterfaceIndex, Map, NodeSpec, Row, VECTOR_SIZE, Vector, edge, flag};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use tables::object::ObjectRef;
 use tables::{Leaf, Lookup4, Lookup6, ObjectHandle, kind};
+use wire::Family;
 use wire::batch::check;
-use wire::{Family, ipv6};
 
 graph::edges! {
     pub enum Edge {
-        Lookup => next "ip4-lookup",
-        Local => next "ip4-local",
         /// The routes to the packet's source do not lead out of the interface on which the packet arrived, and that
         /// interface has `set urpf ip4 rx strict`. The sender forges addresses, or paths are asymmetric and `loose`
         /// is the right mode (RFC 3704 2.2).
@@ -36,8 +34,6 @@ graph::edges! {
 pub mod edge6 {
     graph::edges! {
         pub enum Edge {
-            Lookup => next "ip6-lookup",
-            Local => next "ip6-local",
             /// The routes to the packet's source do not lead out of the interface on which the packet arrived, and
             /// that interface has `set urpf ip6 rx strict`. The sender forges addresses, or paths are asymmetric and
             /// `loose` is the right mode (RFC 3704 2.2).
@@ -49,12 +45,8 @@ pub mod edge6 {
     }
 }
 
-const _: () = assert!(
-    Edge::Lookup as u16 == edge6::Edge::Lookup as u16
-        && Edge::Local as u16 == edge6::Edge::Local as u16
-        && Edge::Strict as u16 == edge6::Edge::Strict as u16
-        && Edge::Loose as u16 == edge6::Edge::Loose as u16
-);
+const _: () =
+    assert!(Edge::Strict as u16 == edge6::Edge::Strict as u16 && Edge::Loose as u16 == edge6::Edge::Loose as u16);
 
 /// What differs between the families.
 pub trait Origin: Lookup {
@@ -66,8 +58,8 @@ pub trait Origin: Lookup {
     fn judge_on_link(view: Option<&InterfaceView>, source: Self::Address) -> Option<Result<(), Fault>>;
     /// Whether an adjacency leads to all hosts of a network.
     fn is_for_all(adjacency: &ObjectRef<'_>) -> bool;
-    /// Where a packet with a valid source goes.
-    fn onward(cx: &Context<'_>, vector: &mut Vector, i: usize) -> Edge;
+    /// Whether the source of a packet can be checked against routes.
+    fn is_checked(cx: &Context<'_>, row: &Row) -> bool;
 }
 
 impl Origin for Lookup4 {
@@ -92,9 +84,11 @@ impl Origin for Lookup4 {
         adjacency.next_hop() == Ipv4Addr::BROADCAST
     }
 
+    /// A host without an address broadcasts to request one (RFC 2131 4.1). `ip4-input` drops other packets from what is
+    /// no host.
     #[inline]
-    fn onward(_: &Context<'_>, vector: &mut Vector, i: usize) -> Edge {
-        crate::ip4::onward(vector, i, Edge::Local, Edge::Lookup)
+    fn is_checked(_: &Context<'_>, row: &Row) -> bool {
+        row.flags & check::MARTIAN_SOURCE == 0
     }
 }
 
@@ -125,16 +119,9 @@ impl Origin for Lookup6 {
         false
     }
 
-    /// Of the packets to groups and link-local addresses, `ip6-input` sends only this interface's own ones here.
     #[inline]
-    fn onward(cx: &Context<'_>, vector: &mut Vector, i: usize) -> Edge {
-        if vector.columns().flags[i] & check::SPECIAL_DESTINATION == 0 {
-            return Edge::Lookup;
-        }
-        let row = vector.row(i);
-        let destination = ipv6::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]).dst();
-        let is_ours = destination.is_multicast() || destination.is_unicast_link_local();
-        if is_ours { Edge::Local } else { Edge::Lookup }
+    fn is_checked(cx: &Context<'_>, row: &Row) -> bool {
+        crate::ip6::input::is_checked(cx, row)
     }
 }
 
@@ -194,15 +181,15 @@ impl<L: Origin> Urpf<L> {
         source: L::Address,
         mut leaf: Leaf,
         rx: InterfaceIndex,
-    ) -> Edge {
+    ) -> EdgeIndex {
         if leaf == Leaf::MISS && check.allow_default {
             leaf = self.fibs.default_route(cx.round, self.fibs.index_of(cx.round, rx), source);
         }
         match check.mode {
-            Mode::Strict if self.leads_by(cx, leaf, source, rx) => Edge::Lookup,
-            Mode::Strict => Edge::Strict,
-            Mode::Loose if leads_on::<L>(cx, &self.objects, leaf) => Edge::Lookup,
-            Mode::Loose => Edge::Loose,
+            Mode::Strict if self.leads_by(cx, leaf, source, rx) => edge::CONTINUE,
+            Mode::Strict => Edge::Strict.into(),
+            Mode::Loose if leads_on::<L>(cx, &self.objects, leaf) => edge::CONTINUE,
+            Mode::Loose => Edge::Loose.into(),
         }
     }
 }
@@ -226,10 +213,9 @@ impl<L: Origin> Map for Urpf<L> {
         let view = self.view.load(cx.round);
         for (i, (source, leaf)) in sources.iter().zip(leaves).enumerate() {
             let rx = vector.rx_interfaces()[i];
-            let check = view.get(rx).and_then(L::check_of);
-            let to = check.map_or(Edge::Lookup, |check| self.judge(cx, check, *source, Leaf(leaf), rx));
-            let to = if to == Edge::Lookup { L::onward(cx, vector, i) } else { to };
-            vector.set_edge(i, to.into());
+            let check = view.get(rx).and_then(L::check_of).filter(|_| L::is_checked(cx, &vector.row(i)));
+            let to = check.map_or(edge::CONTINUE, |check| self.judge(cx, check, *source, Leaf(leaf), rx));
+            vector.set_edge(i, to);
         }
     }
 }

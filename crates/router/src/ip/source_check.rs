@@ -1,5 +1,6 @@
 //! What operators say of the sources of packets: how an interface checks them, by the family of the packets.
 
+use super::arcs::names;
 use crate::config::Statement;
 use crate::interface::{self, Interface};
 use crate::{Error, Router};
@@ -37,13 +38,22 @@ impl Router {
     /// Has the sources of packets of a family checked that an interface receives, or not.
     ///
     /// # Errors
-    /// When there is no such interface.
+    /// When there is no such interface, or there are too many different chains of features.
     pub fn set_source_check(
         &mut self,
         index: InterfaceIndex,
         family: Family,
         check: Option<SourceCheck>,
     ) -> Result<(), Error> {
+        self.interfaces.get(index)?;
+        let node = match family {
+            Family::Ip4 => "ip4-rx-urpf",
+            Family::Ip6 => "ip6-rx-urpf",
+        };
+        // Without a rule for the interface, the feature passes everything on.
+        for arc in names(family) {
+            self.graph.set_feature(arc, node, index, check.is_some())?;
+        }
         let interface = self.interfaces.get_mut(index)?;
         match family {
             Family::Ip4 => interface.ip4.source_check = check,

@@ -1,8 +1,8 @@
 //! `ip4-input`: acts on the findings of the header pass, and does not touch ordinary packets.
 //!
 //! Reads: check bits in `flags`, `target`. Writes: for packets without a link header or with options, the same fields
-//! that `ethernet-input` writes for other packets. Next: `ip4-options` with packets that have options; `ip4-lookup`,
-//! through `ip4-rx-urpf` on interfaces with `set urpf`; `ip4-local` with packets that every station on the link
+//! that `ethernet-input` writes for other packets. Next: `ip4-options` with packets that have options; `ip4-lookup`
+//! along the arc `ip4-unicast`; along the arc `ip4-multicast` `ip4-local` with packets that every station on the link
 //! receives and no router forwards: the limited broadcast, and broadcast frames to all hosts of a network of the link;
 //! or a drop by name (RFC 1812 5.2.2, 5.2.3, 5.3).
 //!
@@ -12,6 +12,7 @@
 use super::onward;
 use crate::headers::visible;
 use crate::interface::{InterfaceView, SharedViews};
+use crate::ip::arcs::InputArcs;
 use crate::ip::fibs::own_table;
 use graph::Lazy;
 use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
@@ -24,10 +25,9 @@ use wire::ipv4::{self, ParseError, Protocol};
 
 graph::edges! {
     pub enum Edge {
-        Lookup => next "ip4-lookup",
-        Urpf => next "ip4-rx-urpf",
+        Lookup => arc "ip4-unicast",
         Options => next "ip4-options",
-        Local => next "ip4-local",
+        Local => arc "ip4-multicast",
         /// The interface has no IPv4 address and does not borrow one, so it does not process IPv4. Give it an
         /// address: `set interface ip address` (RFC 1812 2.2.7).
         NotEnabled => note "ip4 not enabled",
@@ -97,11 +97,12 @@ pub struct Ip4Input {
     /// Counts IPv4 packets, by receiving interface.
     ip4: Arc<CounterTable>,
     checksum: Checksum,
+    arcs: InputArcs,
 }
 
 impl Ip4Input {
-    pub fn new(view: SharedViews, ip4: Arc<CounterTable>, checksum: Checksum) -> Ip4Input {
-        Ip4Input { view, ip4, checksum }
+    pub(crate) fn new(view: SharedViews, ip4: Arc<CounterTable>, checksum: Checksum, arcs: InputArcs) -> Ip4Input {
+        Ip4Input { view, ip4, checksum, arcs }
     }
 
     fn count(&self, cx: &Context<'_>, rx: InterfaceIndex, packets: usize) {
@@ -131,33 +132,44 @@ impl Map for Ip4Input {
         let one = vector.one_rx_interface().filter(|_| !are_led).map(|rx| (rx, way_on(view.get(rx))));
         if let Some((rx, way)) = one {
             self.count(cx, rx, vector.len());
-            let plain = vector.any_flags() & (self.faults() | REMARKABLE) == 0;
-            if (plain && vector.common_flags() & check::EXAMINED != 0) || way == Edge::NotEnabled {
+            if way == Edge::NotEnabled {
                 return vector.set_edges(way.into());
+            }
+            let plain = vector.any_flags() & (self.faults() | REMARKABLE) == 0;
+            if plain && vector.common_flags() & check::EXAMINED != 0 {
+                return vector.send_all(self.arcs.unicast(cx, rx), way.into());
             }
         }
         for i in 0..vector.len() {
             let mut row = vector.row(i);
+            // What a label led to another table is not of its interface's network.
+            let is_led = own_table(&row).is_some();
             let way = match one {
                 Some((_, way)) => way,
                 None => {
                     self.count(cx, row.rx_interface, 1);
-                    // What a label led to another table is not of its interface's network.
-                    if own_table(&row).is_some() { Edge::Lookup } else { way_on(view.get(row.rx_interface)) }
+                    if is_led { Edge::Lookup } else { way_on(view.get(row.rx_interface)) }
                 }
             };
-            let plain = row.flags & check::EXAMINED != 0 && row.flags & (self.faults() | REMARKABLE) == 0;
-            if plain || way == Edge::NotEnabled {
+            if way == Edge::NotEnabled {
                 vector.set_edge(i, way.into());
                 continue;
             }
-            let to = match self.remarkable(cx, view.get(view.here(Family::Ip4, &row)), &mut row) {
-                Edge::Lookup => way,
-                other => other,
+            let mut to = Edge::Lookup;
+            if row.flags & check::EXAMINED == 0 || row.flags & (self.faults() | REMARKABLE) != 0 {
+                to = self.remarkable(cx, view.get(view.here(Family::Ip4, &row)), &mut row);
+                vector.set_row(i, row);
+                if to == Edge::Lookup {
+                    to = onward(vector, i, Edge::Local, to);
+                }
+            }
+            let chain = match to {
+                _ if is_led => None,
+                Edge::Lookup => self.arcs.unicast(cx, row.rx_interface),
+                Edge::Local => self.arcs.multicast(cx, row.rx_interface),
+                _ => None,
             };
-            vector.set_row(i, row);
-            let to = if to == Edge::Lookup { onward(vector, i, Edge::Local, to) } else { to };
-            vector.set_edge(i, to.into());
+            vector.send(i, chain, to.into());
         }
     }
 }
@@ -166,7 +178,6 @@ impl Map for Ip4Input {
 fn way_on(view: Option<&InterfaceView>) -> Edge {
     match view {
         Some(view) if !view.ip4_enabled => Edge::NotEnabled,
-        Some(view) if view.source_check.is_some() => Edge::Urpf,
         Some(_) => Edge::Lookup,
         None => Edge::NotEnabled,
     }
@@ -287,7 +298,7 @@ fn addresses(cx: &Context<'_>, row: &mut Row) -> Edge {
         Some(_) if is_broadcast => {
             // The packet was for all hosts, whatever its frame: no error about it may be sent (RFC 1812 4.3.2.7).
             row.flags |= check::GROUP;
-            // A sender without an address cannot be checked against the routes, so its packet skips that check.
+            // A sender without an address cannot be checked against the routes: `ip4-rx-urpf` does not.
             if row.flags & check::MARTIAN_SOURCE == 0 {
                 return Edge::Lookup;
             }

@@ -13,11 +13,12 @@ pub(crate) mod settings;
 
 pub use settings::Settings;
 
-use crate::capability::{self, Capability, Stage};
+use crate::capability::{Capability, FeatureSpec};
 use crate::icmp::SharedPolicy;
 use crate::interface::{Interface, InterfaceCounters, SharedViews};
 use crate::ip::Fibs4;
 use crate::ip::TABLES;
+use crate::ip::arcs::InputArcs;
 use crate::ip::count::CounterSlots;
 use crate::ip::fragment::{self, Cutter};
 use crate::ip::source::{self, Sources, Urpf};
@@ -35,32 +36,28 @@ pub(crate) const CAPABILITY: Capability = Capability {
     name: "ip4",
     description: "IPv4 input, routing, forwarding, local delivery",
     flags: OPTIONS | TABLES,
-    stages: &[
-        Stage::new("ip4-unicast", "ip4-input", when_enabled),
-        Stage::new("ip4-unicast", "ip4-options", when_enabled),
-        Stage::new("ip4-unicast", "ip4-rx-urpf", checked),
-        Stage::new("ip4-unicast", "ip4-lookup", capability::when_up),
-        Stage::new("ip4-unicast", "ip4-load-balance", capability::when_up),
-        Stage::new("ip4-unicast", "lookup-ip4-dst", capability::when_up),
-        Stage::new("ip4-unicast", "ip4-route-counters", capability::when_up),
-        Stage::new("ip4-local", "ip4-local", capability::when_up),
-        Stage::new("ip4-output", "ip4-rewrite", capability::when_up),
-        Stage::new("ip4-output", "ip4-frag", capability::when_up),
+    nodes: &[
+        "ip4-input",
+        "ip4-options",
+        "ip4-rx-urpf",
+        "ip4-lookup",
+        "ip4-load-balance",
+        "lookup-ip4-dst",
+        "ip4-route-counters",
+        "ip4-local",
+        "ip4-rewrite",
+        "ip4-frag",
     ],
+    arcs: &[("ip4-unicast", "ip4-lookup"), ("ip4-multicast", "ip4-local")],
+    features: &[
+        FeatureSpec::new("ip4-unicast", "ip4-rx-urpf", checks_sources),
+        FeatureSpec::new("ip4-multicast", "ip4-rx-urpf", checks_sources),
+    ],
+    ..Capability::NONE
 };
 
-/// The feature works on packets of interfaces on which IPv4 is enabled.
-fn when_enabled(interface: &Interface) -> Option<String> {
-    (interface.is_up() && interface.is_ip4_enabled()).then(String::new)
-}
-
-/// The feature checks the sources of packets of interfaces with `set urpf`.
-fn checked(interface: &Interface) -> Option<String> {
-    interface
-        .ip4
-        .source_check
-        .filter(|_| interface.is_up() && interface.is_ip4_enabled())
-        .map(|check| check.to_string())
+fn checks_sources(interface: &Interface) -> String {
+    interface.ip4.source_check.map_or(String::new(), |check| check.to_string())
 }
 
 /// Nodes to which other capabilities connect edges.
@@ -107,13 +104,13 @@ pub(crate) fn onward<E: PartialEq>(vector: &mut Vector, i: usize, local: E, way:
 /// When the graph is full.
 pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Result<Nodes, GraphError> {
     let Shared { view, fibs, objects, places, counters, policy } = shared;
+    let arcs = InputArcs::of(graph, Family::Ip4)?;
     for checksum in [input::Checksum::Verified, input::Checksum::Trusted] {
         let (view, ip4) = (view.clone(), counters.ip4.clone());
-        let node = move |_| input::Ip4Input::new(view.clone(), ip4.clone(), checksum);
+        let node = move |_| input::Ip4Input::new(view.clone(), ip4.clone(), checksum, arcs);
         graph.register(input::spec(checksum), move |worker| Behaviour::Map(Box::new(node(worker))))?;
     }
-    let options = view.clone();
-    graph.register(options::spec(), move |_| Behaviour::Map(Box::new(options::Ip4Options::new(options.clone()))))?;
+    graph.register(options::spec(), move |_| Behaviour::Map(Box::new(options::Ip4Options::new(arcs))))?;
     let urpf = (view.clone(), fibs.clone(), objects.clone());
     graph.register(source::spec(Family::Ip4), move |_| {
         let (view, fibs, objects) = urpf.clone();

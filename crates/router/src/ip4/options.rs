@@ -9,7 +9,8 @@
 
 use super::onward;
 use crate::icmp::Report;
-use crate::interface::{SharedViews, ViewTable};
+use crate::interface::ViewTable;
+use crate::ip::arcs::InputArcs;
 use crate::ip::fibs::own_table;
 use crate::ip4::OPTIONS;
 use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Severity, Vector};
@@ -21,9 +22,8 @@ use wire::ipv4::{self, HEADER_LEN};
 
 graph::edges! {
     pub enum Edge {
-        Lookup => next "ip4-lookup",
-        Local => next "ip4-local",
-        Urpf => next "ip4-rx-urpf",
+        Lookup => arc "ip4-unicast",
+        Local => arc "ip4-multicast",
         IcmpError => next "ip4-icmp-error",
     }
 }
@@ -99,18 +99,17 @@ pub fn spec() -> NodeSpec {
 }
 
 pub struct Ip4Options {
-    view: SharedViews,
+    arcs: InputArcs,
 }
 
 impl Ip4Options {
-    pub fn new(view: SharedViews) -> Ip4Options {
-        Ip4Options { view }
+    pub(crate) fn new(arcs: InputArcs) -> Ip4Options {
+        Ip4Options { arcs }
     }
 }
 
 impl Map for Ip4Options {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
-        let view = self.view.load(cx.round);
         for i in 0..vector.len() {
             let mut row = vector.row(i);
             let header = ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]);
@@ -124,13 +123,13 @@ impl Map for Ip4Options {
                         row.flags |= OPTIONS;
                         vector.set_row(i, row);
                     }
-                    let is_checked = own_table(&row).is_none()
-                        && view.get(row.rx_interface).is_some_and(|view| view.source_check.is_some());
-                    let to = match is_checked {
-                        true => Edge::Urpf,
-                        false => onward(vector, i, Edge::Local, Edge::Lookup),
+                    let to = onward(vector, i, Edge::Local, Edge::Lookup);
+                    let chain = match to {
+                        _ if own_table(&row).is_some() => None,
+                        Edge::Local => self.arcs.multicast(cx, row.rx_interface),
+                        _ => self.arcs.unicast(cx, row.rx_interface),
                     };
-                    vector.set_edge(i, to.into());
+                    vector.send(i, chain, to.into());
                     continue;
                 }
                 Err((fault, at)) => {

@@ -8,6 +8,7 @@
 use super::local::speaks_of_neighbours;
 use crate::headers::visible;
 use crate::interface::SharedViews;
+use crate::ip::arcs::InputArcs;
 use crate::ip::fibs::own_table;
 use crate::ip6::Ip6View;
 use graph::Lazy;
@@ -24,9 +25,8 @@ use wire::nd::HOP_LIMIT;
 
 graph::edges! {
     pub enum Edge {
-        Lookup => next "ip6-lookup",
-        Urpf => next "ip6-rx-urpf",
-        Local => next "ip6-local",
+        Lookup => arc "ip6-unicast",
+        Local => arc "ip6-multicast",
         /// IPv6 is not enabled on the interface. To enable it, add an IPv6 address (`set interface ip address`) or
         /// use `enable ip6 interface`.
         NotEnabled => note "ip6 not enabled",
@@ -80,11 +80,12 @@ pub struct Ip6Input {
     view: SharedViews,
     /// Counts IPv6 packets, by receiving interface.
     ip6: Arc<CounterTable>,
+    arcs: InputArcs,
 }
 
 impl Ip6Input {
-    pub fn new(view: SharedViews, ip6: Arc<CounterTable>) -> Ip6Input {
-        Ip6Input { view, ip6 }
+    pub(crate) fn new(view: SharedViews, ip6: Arc<CounterTable>, arcs: InputArcs) -> Ip6Input {
+        Ip6Input { view, ip6, arcs }
     }
 
     fn count(&self, cx: &Context<'_>, rx: InterfaceIndex, packets: usize) {
@@ -113,7 +114,9 @@ impl Map for Ip6Input {
             let plain = vector.any_flags() & REMARKABLE == 0 && vector.common_flags() & check::EXAMINED6 != 0;
             match view {
                 None => return vector.set_edges(Edge::NotEnabled.into()),
-                Some(view) if plain && !view.is_proxy() => return vector.set_edges(way_on(view).into()),
+                Some(view) if plain && !view.is_proxy() => {
+                    return vector.send_all(self.arcs.unicast(cx, rx), Edge::Lookup.into());
+                }
                 Some(_) => {}
             }
         }
@@ -134,42 +137,34 @@ impl Map for Ip6Input {
                 continue;
             }
             let is_plain = row.flags & check::EXAMINED6 != 0 && row.flags & REMARKABLE == 0;
-            let to = match view {
-                None => Edge::NotEnabled,
-                Some(view) if is_plain && !view.is_proxy() => way_on(view),
-                Some(view) => {
-                    let to = if is_plain { Ok(way_on(view)) } else { remarkable(cx, &mut row, view) };
-                    let to = match to {
-                        Ok(Edge::Lookup | Edge::Urpf) if view.is_proxy() && asks_for_proxied(cx, &row, view) => {
-                            row.target = Leaf::new(kind::RECEIVE, row.rx_interface.0).0;
-                            Edge::Local
-                        }
-                        to => to.unwrap_or_else(|fault| fault),
-                    };
-                    vector.set_row(i, row);
-                    to
-                }
+            let Some(view) = view else {
+                vector.set_edge(i, Edge::NotEnabled.into());
+                continue;
             };
-            vector.set_edge(i, to.into());
+            let mut to = Edge::Lookup;
+            if !is_plain {
+                to = remarkable(cx, &mut row, view).unwrap_or_else(|fault| fault);
+            }
+            let mut chain = match to {
+                Edge::Lookup => self.arcs.unicast(cx, row.rx_interface),
+                Edge::Local => self.arcs.multicast(cx, row.rx_interface),
+                _ => None,
+            };
+            if to == Edge::Lookup && view.is_proxy() && asks_for_proxied(cx, &row, view) {
+                row.target = Leaf::new(kind::RECEIVE, row.rx_interface.0).0;
+                (to, chain) = (Edge::Local, None);
+            }
+            vector.set_row(i, row);
+            vector.send(i, chain, to.into());
         }
     }
-}
-
-/// Where valid packets of an interface go.
-#[inline]
-fn way_on(view: &Ip6View) -> Edge {
-    if view.source_check.is_some() { Edge::Urpf } else { Edge::Lookup }
 }
 
 /// Where a packet goes that a label led to another table: it is checked, but not as one of its interface's network.
 #[cold]
 fn led(cx: &Context<'_>, row: &mut Row, view: Option<&Ip6View>) -> Edge {
     let none = Ip6View::default();
-    match remarkable(cx, row, view.unwrap_or(&none)) {
-        Ok(Edge::Urpf) => Edge::Lookup,
-        Ok(to) => to,
-        Err(fault) => fault,
-    }
+    remarkable(cx, row, view.unwrap_or(&none)).unwrap_or_else(|fault| fault)
 }
 
 /// Whether a packet is a solicitation for a host that the interface answers for by proxy. A neighbour that has the host
@@ -212,15 +207,19 @@ fn remarkable(cx: &Context<'_>, row: &mut Row, view: &Ip6View) -> Result<Edge, E
     if to == Edge::Local {
         row.target = Leaf::new(kind::RECEIVE, row.rx_interface.0).0;
     }
-    Ok(if view.source_check.is_some() && is_checked(cx, row, source, to) { Edge::Urpf } else { to })
+    Ok(to)
 }
 
-/// Whether a source can be checked against routes. A link-local source lies on the link that its packet came from, and
-/// a station without an address has no route (RFC 4862 5.4, RFC 3810 5.2.13). The node that reads messages of Neighbor
-/// Discovery checks them itself, because stations must find each other whatever the routes are.
-fn is_checked(cx: &Context<'_>, row: &Row, source: Ipv6Addr, to: Edge) -> bool {
-    let is_discovery = to == Edge::Local && speaks_of_neighbours(cx, row);
-    !is_of_its_link(source) && !is_discovery
+/// Whether the source of a packet can be checked against routes. A link-local source lies on the link that its packet
+/// came from, and a station without an address has no route (RFC 4862 5.4, RFC 3810 5.2.13). The node that reads
+/// messages of Neighbor Discovery checks them itself, because stations must find each other whatever the routes are.
+pub(crate) fn is_checked(cx: &Context<'_>, row: &Row) -> bool {
+    if row.flags & (check::MARTIAN_SOURCE | check::SPECIAL_DESTINATION) == 0 {
+        return true;
+    }
+    let source = ipv6::Header::new_unchecked(visible(cx, row)).src();
+    let is_for_link = row.flags & check::SPECIAL_DESTINATION != 0;
+    !is_of_its_link(source) && !(is_for_link && speaks_of_neighbours(cx, row))
 }
 
 /// Whether a source is valid on its link only.

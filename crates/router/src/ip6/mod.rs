@@ -8,7 +8,7 @@
 mod addresses;
 pub mod cli;
 pub(crate) mod config;
-mod input;
+pub(crate) mod input;
 mod local;
 mod lookup;
 mod rewrite;
@@ -18,10 +18,11 @@ pub use addresses::Ip6Error;
 pub(crate) use addresses::local_route;
 pub use view::{Ip6View, subnet_router_anycast};
 
-use crate::capability::{Capability, Stage};
+use crate::capability::{Capability, FeatureSpec};
 use crate::icmp::SharedPolicy;
 use crate::interface::{Interface, InterfaceCounters, SharedViews};
 use crate::ip::Fibs6;
+use crate::ip::arcs::InputArcs;
 use crate::ip::control::TableIndex;
 use crate::ip::count::CounterSlots;
 use crate::ip::fragment::{self, Cutter};
@@ -42,29 +43,27 @@ pub(crate) const OUR_HOP_LIMIT: u8 = 64;
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "ip6",
     description: "IPv6 (RFC 8200) input, routing, forwarding, local delivery",
-    flags: 0,
-    stages: &[
-        Stage::new("ip6-unicast", "ip6-input", when_enabled),
-        Stage::new("ip6-unicast", "ip6-rx-urpf", checked),
-        Stage::new("ip6-unicast", "ip6-lookup", when_enabled),
-        Stage::new("ip6-unicast", "ip6-load-balance", when_enabled),
-        Stage::new("ip6-unicast", "lookup-ip6-dst", when_enabled),
-        Stage::new("ip6-unicast", "ip6-route-counters", when_enabled),
-        Stage::new("ip6-local", "ip6-local", when_enabled),
-        Stage::new("ip6-output", "ip6-rewrite", when_enabled),
-        Stage::new("ip6-output", "ip6-frag", when_enabled),
+    nodes: &[
+        "ip6-input",
+        "ip6-rx-urpf",
+        "ip6-lookup",
+        "ip6-load-balance",
+        "lookup-ip6-dst",
+        "ip6-route-counters",
+        "ip6-local",
+        "ip6-rewrite",
+        "ip6-frag",
     ],
+    arcs: &[("ip6-unicast", "ip6-lookup"), ("ip6-multicast", "ip6-local")],
+    features: &[
+        FeatureSpec::new("ip6-unicast", "ip6-rx-urpf", checks_sources),
+        FeatureSpec::new("ip6-multicast", "ip6-rx-urpf", checks_sources),
+    ],
+    ..Capability::NONE
 };
 
-/// The feature works on packets of interfaces on which IPv6 is enabled.
-pub(crate) fn when_enabled(interface: &Interface) -> Option<String> {
-    (interface.is_up() && interface.ip6.is_enabled()).then(String::new)
-}
-
-/// The feature checks the sources of packets of interfaces with `set urpf`.
-fn checked(interface: &Interface) -> Option<String> {
-    when_enabled(interface)?;
-    interface.ip6.source_check.map(|check| check.to_string())
+fn checks_sources(interface: &Interface) -> String {
+    interface.ip6.source_check.map_or(String::new(), |check| check.to_string())
 }
 
 /// The operator's IPv6 settings of an interface, and the state that follows from them.
@@ -133,8 +132,9 @@ pub(crate) struct Shared<'a> {
 /// When the graph is full.
 pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Result<Nodes, GraphError> {
     let Shared { view, policy, fibs, objects, places, counters } = shared;
+    let arcs = InputArcs::of(graph, Family::Ip6)?;
     let (seen, ip6) = (view.clone(), counters.ip6.clone());
-    let input = move || input::Ip6Input::new(seen.clone(), ip6.clone());
+    let input = move || input::Ip6Input::new(seen.clone(), ip6.clone(), arcs);
     graph.register(input::spec(), move |_| Behaviour::Map(Box::new(input())))?;
     let urpf = (view.clone(), fibs.clone(), objects.clone());
     graph.register(source::spec(Family::Ip6), move |_| {

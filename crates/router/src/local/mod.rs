@@ -15,10 +15,9 @@ pub use control::UdpListeners;
 pub use udp::{DatagramAt, datagram_at};
 pub(crate) use udp::{PortTable, SharedPorts};
 
-use crate::capability::{self, Capability, Stage};
+use crate::capability::Capability;
 use crate::icmp::SharedPolicy;
 use crate::interface::SharedViews;
-use crate::ip6;
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use tcp_reset::TcpReset;
 use udp::UdpLookup;
@@ -28,13 +27,8 @@ use wire::Family;
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "local",
     description: "Local delivery: UDP ports, TCP resets",
-    flags: 0,
-    stages: &[
-        Stage::new("ip4-udp-lookup", udp::NAME4, capability::when_up),
-        Stage::new("tcp4-reset", tcp_reset::NAME4, capability::when_up),
-        Stage::new("ip6-udp-lookup", udp::NAME6, ip6::when_enabled),
-        Stage::new("tcp6-reset", tcp_reset::NAME6, ip6::when_enabled),
-    ],
+    nodes: &[udp::NAME4, tcp_reset::NAME4, udp::NAME6, tcp_reset::NAME6],
+    ..Capability::NONE
 };
 
 /// Nodes that the control thread sends messages to.

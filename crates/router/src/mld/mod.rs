@@ -12,7 +12,7 @@ mod input;
 pub mod querier;
 mod send;
 
-use crate::capability::{Capability, Stage};
+use crate::capability::Capability;
 use crate::events::EventSender;
 use crate::interface::SharedViews;
 use graph::{Behaviour, Graph, GraphError, InterfaceIndex};
@@ -23,8 +23,8 @@ use wire::mld::Query;
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "mld",
     description: "Multicast Listener Discovery (RFC 3810): own groups are reported, queries answered and sent",
-    flags: 0,
-    stages: &[Stage::new("ip6-listeners", "icmp6-multicast-listener", crate::ip6::when_enabled)],
+    nodes: &["icmp6-multicast-listener"],
+    ..Capability::NONE
 };
 
 /// What workers tell control of it.

@@ -24,9 +24,9 @@ pub mod tunnel;
 
 pub use control::MplsError;
 
-use crate::capability::{Capability, Stage};
+use crate::capability::Capability;
 use crate::icmp::SharedPolicy;
-use crate::interface::{Interface, InterfaceCounters, SharedViews};
+use crate::interface::{InterfaceCounters, SharedViews};
 use disposition::Disposition;
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use imposition::Imposition;
@@ -42,30 +42,21 @@ pub(crate) const CAPABILITY: Capability = Capability {
     name: "mpls",
     description: "Multiprotocol Label Switching (RFC 3031): swap, push, pop, label switched paths",
     flags: BEHIND_LABEL,
-    stages: &[
-        Stage::new("mpls-input", "mpls-input", when_enabled),
-        Stage::new("mpls-input", "mpls-lookup", when_enabled),
-        Stage::new("mpls-input", "mpls-load-balance", when_enabled),
-        Stage::new("mpls-output", "mpls-output", when_up),
-        Stage::new("mpls-error", "mpls-icmp-error", when_enabled),
-        Stage::new("ip4-mpls-pipe", "ip4-mpls-label-disposition-pipe", when_enabled),
-        Stage::new("ip6-mpls-pipe", "ip6-mpls-label-disposition-pipe", when_enabled),
-        Stage::new("ip4-mpls-uniform", "ip4-mpls-label-disposition-uniform", when_enabled),
-        Stage::new("ip6-mpls-uniform", "ip6-mpls-label-disposition-uniform", when_enabled),
-        Stage::new("ip4-mpls-output", "ip4-mpls-label-imposition-uniform", when_up),
-        Stage::new("ip6-mpls-output", "ip6-mpls-label-imposition-uniform", when_up),
+    nodes: &[
+        "mpls-input",
+        "mpls-lookup",
+        "mpls-load-balance",
+        "mpls-output",
+        "mpls-icmp-error",
+        "ip4-mpls-label-disposition-pipe",
+        "ip6-mpls-label-disposition-pipe",
+        "ip4-mpls-label-disposition-uniform",
+        "ip6-mpls-label-disposition-uniform",
+        "ip4-mpls-label-imposition-uniform",
+        "ip6-mpls-label-imposition-uniform",
     ],
+    ..Capability::NONE
 };
-
-/// The feature works on packets of interfaces that accept labelled packets.
-fn when_enabled(interface: &Interface) -> Option<String> {
-    (interface.is_up() && interface.mpls).then(String::new)
-}
-
-/// Labelled packets may leave by any interface.
-fn when_up(interface: &Interface) -> Option<String> {
-    crate::capability::when_up(interface)
-}
 
 /// Nodes to which other capabilities connect edges.
 pub(crate) struct Nodes {

@@ -15,14 +15,13 @@ mod send;
 
 pub(crate) use input::finish;
 
-use crate::capability::{Capability, Stage};
+use crate::capability::Capability;
 use crate::events::EventSender;
 use crate::icmp::SharedPolicy;
 use crate::icmp::redirect::{Redirect, Tables};
 use crate::interface::SharedViews;
 use crate::ip::Fibs6;
 use crate::ip::on_link::OnLink;
-use crate::ip6;
 use crate::neighbour::glean::{self, Glean};
 use crate::neighbour::known::Neighbours;
 use crate::neighbour::resolve::{self, Resolve};
@@ -35,14 +34,8 @@ use wire::Family;
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "nd",
     description: "Neighbor Discovery for IPv6 (RFC 4861)",
-    flags: 0,
-    stages: &[
-        Stage::new("ip6-local", "icmp6-neighbor-discovery", ip6::when_enabled),
-        Stage::new("ip6-glean", "ip6-glean", ip6::when_enabled),
-        Stage::new("ip6-discover", "ip6-discover-neighbor", ip6::when_enabled),
-        Stage::new("ip6-redirect", "ip6-redirect", ip6::when_enabled),
-        Stage::new("ip6-stale", "ip6-stale-neighbor", ip6::when_enabled),
-    ],
+    nodes: &["icmp6-neighbor-discovery", "ip6-glean", "ip6-discover-neighbor", "ip6-redirect", "ip6-stale-neighbor"],
+    ..Capability::NONE
 };
 
 /// Nodes that the control thread sends messages to.

@@ -1,12 +1,13 @@
 //! Commands of the packet generator, as VPP has them.
 
+use super::entry;
 use crate::interface::{self, InterfaceConfig};
 use crate::{Error, Router};
 use command::table::{Align, Table};
 use command::{Args, Command, CommandError, CommandSet, Done, fail, reply};
 use drivers::capture_file::{self, MAX_FRAME};
 use drivers::pg::template::{Template, Vary};
-use drivers::pg::{Content, Entry, Stream};
+use drivers::pg::{Content, Stream};
 use graph::{InterfaceIndex, VECTOR_SIZE};
 use serde::Serialize;
 use std::fmt;
@@ -125,8 +126,8 @@ fn new_stream(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply
     let name = args.text("name")?;
     let named = args.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
     let node = args.optional_text("node").unwrap_or("ethernet-input");
-    let Some(entry) = Entry::BY_NODE.into_iter().find_map(|(name, entry)| (name == node).then_some(entry)) else {
-        let entries = Entry::BY_NODE.map(|(name, _)| name).join(", ");
+    let Some(entry) = entry::BY_NODE.into_iter().find_map(|(name, entry)| (name == node).then_some(entry)) else {
+        let entries = entry::BY_NODE.map(|(name, _)| name).join(", ");
         return fail(format!("node '{node}': packets can enter at one of {entries}"));
     };
     let worker = args.optional::<usize>("worker")?.unwrap_or(0);
@@ -135,7 +136,7 @@ fn new_stream(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply
         (Some(_), Some(_)) => return fail("a stream has either data or pcap"),
         (None, None) => return fail("what shall it send? (data { ... } or pcap FILE)"),
         (Some(data), None) => {
-            let template = Template::parse(inside(data), sizes, entry.first()).map_err(CommandError::new)?;
+            let template = Template::parse(inside(data), sizes, entry.first).map_err(CommandError::new)?;
             Content::Template(Box::new(template))
         }
         (None, Some(name)) => {

@@ -2,6 +2,7 @@
 
 pub mod cli;
 pub(crate) mod config;
+pub mod entry;
 mod stall;
 
 use crate::capability::Capability;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 /// For `show plugins` and `show features`.
 pub(crate) const CAPABILITY: Capability =
-    Capability { name: "packet-generator", description: "Streams of made or replayed packets", flags: 0, stages: &[] };
+    Capability { name: "packet-generator", description: "Streams of made or replayed packets", ..Capability::NONE };
 
 /// Nodes that control calls.
 pub(crate) struct Nodes {
@@ -28,7 +29,10 @@ pub(crate) struct Nodes {
 /// When the graph is full.
 pub(crate) fn register(graph: &mut Graph, counters: &InterfaceCounters) -> Result<Nodes, GraphError> {
     let rx = counters.rx.clone();
-    let input = graph.register(PgInput::spec(), move |_| Behaviour::Source(Box::new(PgInput::new(rx.clone()))))?;
+    let arc = graph.arc(drivers::input::ARC)?;
+    let input = graph.register(PgInput::spec(entry::Edge::EDGES), move |_| {
+        Behaviour::Source(Box::new(PgInput::new(arc, rx.clone())))
+    })?;
     let stall = graph.register(stall::spec(), |_| Behaviour::Map(Box::new(stall::Stall::default())))?;
     Ok(Nodes { input, stall })
 }
@@ -80,8 +84,6 @@ impl Router {
         }
         let interface = self.interfaces.get(stream.interface)?;
         stream.up = interface.is_up();
-        stream.mirrored = interface.span.iter().any(|session| session.rx);
-        stream.handed = interface.handoff.is_some();
         self.streams.1 += 1;
         stream.number = self.streams.1;
         let (name, number, interface) = (stream.name.clone(), stream.number, stream.interface);

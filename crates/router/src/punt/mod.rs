@@ -15,7 +15,7 @@ mod unclaimed;
 pub use control::Punts;
 pub(crate) use unclaimed::Unclaimed;
 
-use crate::capability::{self, Capability, Stage};
+use crate::capability::Capability;
 use crate::chunks::Chunks;
 use crate::interface::InterfaceCounters;
 use crate::rate::Limit;
@@ -34,10 +34,8 @@ pub(crate) const CAPABILITY: Capability = Capability {
     name: "punt",
     description: "Packets for the host behind this router",
     flags: PUNTED,
-    stages: &[
-        Stage::new("ip4-punt", "ip4-punt", capability::when_up),
-        Stage::new("ip6-punt", "ip6-punt", crate::ip6::when_enabled),
-    ],
+    nodes: &["ip4-punt", "ip6-punt"],
+    ..Capability::NONE
 };
 
 /// Where packets for the host go.

@@ -17,7 +17,7 @@ pub use control::Reassembly;
 pub use datagrams::Shown;
 pub use limits::Limits;
 
-use crate::capability::{self, Capability, Stage};
+use crate::capability::Capability;
 use crate::ip::fibs::{Fibs4, Fibs6};
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use node::Tables;
@@ -31,10 +31,8 @@ pub(crate) const CAPABILITY: Capability = Capability {
     name: "reassembly",
     description: "Reassembly of fragmented datagrams to the router (RFC 815)",
     flags: REASSEMBLED,
-    stages: &[
-        Stage::new("ip4-reassembly", node::NAME4, capability::when_up),
-        Stage::new("ip6-reassembly", node::NAME6, crate::ip6::when_enabled),
-    ],
+    nodes: &[node::NAME4, node::NAME6],
+    ..Capability::NONE
 };
 
 /// Nodes that control talks to.

@@ -2,6 +2,7 @@
 
 use super::{Listeners, SpanDestination};
 use crate::interface::Interface;
+use crate::interface::output::OUTPUT_ARC;
 use crate::{Error, Router};
 use graph::{EdgeIndex, InterfaceIndex};
 use std::collections::BTreeSet;
@@ -41,7 +42,6 @@ impl Interface {
         Listeners {
             rx: rx.map(|session| listener(session, session.input_edge)).collect(),
             tx: tx.map(|session| listener(session, session.output_edge)).collect(),
-            wire: self.span_wire,
         }
     }
 }
@@ -87,8 +87,7 @@ impl Router {
         from.span.extend(session);
         from.span.sort_by_key(|session| session.destination);
         self.publish_facts();
-        self.tell_inputs(source);
-        Ok(())
+        self.set_span_features(source)
     }
 
     /// Nobody listens to an interface any more.
@@ -98,8 +97,7 @@ impl Router {
     pub fn clear_span(&mut self, source: InterfaceIndex) -> Result<(), Error> {
         self.interfaces.get_mut(source)?.span.clear();
         self.publish_facts();
-        self.tell_inputs(source);
-        Ok(())
+        self.set_span_features(source)
     }
 
     /// An interface goes away: it listens to none.
@@ -116,14 +114,12 @@ impl Router {
         }
     }
 
-    /// Has input nodes send what an interface receives past `span-input`, or not.
-    fn tell_inputs(&self, index: InterfaceIndex) {
-        let Ok(interface) = self.interfaces.get(index) else { return };
-        let mirrored = interface.span.iter().any(|session| session.rx);
-        let input = self.graph.find(interface.input_node).ok();
-        if let Some(input) = input {
-            self.tell_input(input, move |input| input.set_mirrored(index, mirrored));
-        }
-        self.on_generators(move |generator| generator.set_mirrored(index, mirrored));
+    /// Has packets of an interface pass the nodes that copy them, or not.
+    fn set_span_features(&mut self, index: InterfaceIndex) -> Result<(), Error> {
+        let mirrored = self.interfaces.get(index)?.span.iter().any(|session| session.rx);
+        let copied = self.interfaces.get(index)?.span.iter().any(|session| session.tx);
+        self.graph.set_feature(drivers::input::ARC, "span-input", index, mirrored)?;
+        self.graph.set_feature(OUTPUT_ARC, "span-output", index, copied)?;
+        Ok(())
     }
 }

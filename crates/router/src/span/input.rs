@@ -1,28 +1,20 @@
 //! `span-input`: copies what an interface receives, as it came.
 //!
 //! Reads: `l2`, `length`, `rx_interface`, offloads. Writes: nothing of the packet. Next:
-//! `ethernet-input`, or `worker-handoff`; copies go to the outputs of the listeners.
+//! along the arc `device-input`; copies go to the outputs of the listeners.
 
 use super::mirror::{self, COUNTERS};
 use crate::interface::SharedViews;
-use graph::{Expand, Expansion, NodeSpec, Row, Snapshot, Vector, flag};
+use graph::{Expand, Expansion, NodeSpec, Row, Snapshot, Vector, edge, flag};
 use std::fmt;
 use wire::ethernet::{EtherType, HEADER_LEN};
-
-graph::edges! {
-    /// Edges to listeners' outputs follow this.
-    pub enum Edge {
-        EthernetInput => next "ethernet-input",
-        WorkerHandoff => next "worker-handoff",
-    }
-}
 
 /// Bytes of a VLAN tag, and how many are looked past.
 const TAG: u16 = 4;
 const MAX_TAGS: u16 = 2;
 
 pub fn spec() -> NodeSpec {
-    NodeSpec { name: "span-input".into(), edges: Edge::EDGES, counters: COUNTERS, trace }
+    NodeSpec { name: "span-input".into(), edges: &[], counters: COUNTERS, trace }
 }
 
 pub struct SpanInput {
@@ -40,16 +32,12 @@ impl Expand for SpanInput {
         let table = self.view.load(x.cx.round);
         for i in 0..vector.len() {
             let mut row = vector.row(i);
-            let mut next = Edge::EthernetInput;
             if let Some(view) = table.get(row.rx_interface) {
                 row.l3 = network_header(x, &row);
                 mirror::copy(x, &row, &view.span.rx);
-                if view.handoff.is_some() {
-                    next = Edge::WorkerHandoff;
-                }
             }
-            vector.set_edge(i, next.into());
         }
+        vector.set_edges(edge::CONTINUE);
     }
 }
 

@@ -14,8 +14,8 @@ mod output;
 
 pub use control::{MAX_DESTINATIONS, Session};
 
-use crate::capability::{Capability, Stage};
-use crate::interface::{Interface, SharedViews};
+use crate::capability::{Capability, FeatureSpec, no_more};
+use crate::interface::SharedViews;
 use graph::{Behaviour, EdgeIndex, Graph, GraphError, InterfaceIndex, NodeIndex};
 
 /// The packet is a copy for a listener: it is not copied again.
@@ -26,19 +26,13 @@ pub(crate) const CAPABILITY: Capability = Capability {
     name: "span",
     description: "Copies of an interface's packets to others",
     flags: MIRRORED,
-    stages: &[
-        Stage::new("device-input", "span-input", mirrors_received),
-        Stage::new("interface-output", "span-output", mirrors_sent),
+    nodes: &["span-input", "span-output"],
+    features: &[
+        FeatureSpec::new("device-input", "span-input", no_more).before(&["worker-handoff"]),
+        FeatureSpec::new("interface-output", "span-output", no_more),
     ],
+    ..Capability::NONE
 };
-
-fn mirrors_received(interface: &Interface) -> Option<String> {
-    interface.span.iter().any(|session| session.rx).then(String::new)
-}
-
-fn mirrors_sent(interface: &Interface) -> Option<String> {
-    interface.span.iter().any(|session| session.tx).then(String::new)
-}
 
 /// Where copies go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,8 +47,6 @@ pub struct SpanDestination {
 pub struct Listeners {
     pub rx: Vec<SpanDestination>,
     pub tx: Vec<SpanDestination>,
-    /// The edge of `span-output` to the interface's own tx node.
-    pub wire: EdgeIndex,
 }
 
 /// Nodes that control calls.

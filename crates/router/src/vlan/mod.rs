@@ -13,8 +13,7 @@ pub(crate) mod output;
 
 pub use demux::{Demux, Found, Inner};
 
-use crate::capability::{self, Capability, Stage};
-use crate::interface::Interface;
+use crate::capability::{self, Capability};
 use std::fmt;
 use wire::ethernet::EtherType;
 use wire::vlan::{Tag, Tags};
@@ -23,14 +22,9 @@ use wire::vlan::{Tag, Tags};
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "vlan",
     description: "Sub-interfaces by VLAN tags (IEEE 802.1Q, 802.1ad)",
-    flags: 0,
-    stages: &[Stage::new("interface-output", capability::SUB_OUTPUT, when_sub)],
+    nodes: &[capability::SUB_OUTPUT],
+    ..Capability::NONE
 };
-
-/// It counts what a sub-interface sends.
-fn when_sub(interface: &Interface) -> Option<String> {
-    (interface.is_up() && interface.sub.is_some()).then(String::new)
-}
 
 /// A VLAN identifier as a sub-interface names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

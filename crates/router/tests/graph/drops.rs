@@ -708,7 +708,7 @@ const NOT_REACHED: &[(&str, &str)] = &[
     ("pg-stall", "stalled as they were told to"),
     // The routes of addresses have one path each.
     ("ip4-load-balance", "directed broadcast not sent on"),
-    ("span-output", "no such interface"),
+    ("interface-output-arc-end", "no such interface"),
     // Only when an interface is deleted while its packets are in a round.
     ("ethernet-input", "interface is gone"),
     ("interface-output", "no such interface"),

@@ -3,7 +3,8 @@
 use crate::bed::host_mac;
 use crate::mpls::{all, bed, mac6};
 use crate::packet::ip;
-use drivers::pg::{Content, Entry, Stream};
+use drivers::pg::{Content, Stream};
+use quiver_router::packet_generator::entry;
 use wire::MacAddress;
 
 /// For each node: a stream's data, the station that its packets are sent to, and their first bytes behind the
@@ -56,7 +57,7 @@ fn packets_enter_where_a_stream_says() {
         }
     }
     let nodes: Vec<&str> = streams().iter().map(|stream| stream.0).collect();
-    assert!(Entry::BY_NODE.iter().all(|(node, _)| nodes.contains(node) || *node == "pg-stall"), "one is not tried");
+    assert!(entry::BY_NODE.iter().all(|(node, _)| nodes.contains(node) || *node == "pg-stall"), "one is not tried");
 }
 
 #[test]
@@ -94,7 +95,7 @@ fn a_trace_shows_what_a_streams_packets_begin_with() {
 #[test]
 fn rubbish_ends_under_a_name_wherever_it_enters() {
     let rubbish = [vec![0], vec![0xff; 3], vec![0x45; 19], vec![0x60; 40], vec![0, 1, 0, 64], vec![0xff; 2048]];
-    for (node, entry) in Entry::BY_NODE.into_iter().filter(|(node, _)| *node != "pg-stall") {
+    for (node, entry) in entry::BY_NODE.into_iter().filter(|(node, _)| *node != "pg-stall") {
         for bytes in &rubbish {
             let (mut bed, [e0, ..]) = bed();
             let mut stream = Stream::new("s", e0.index, Content::Replay(vec![bytes.clone()]));

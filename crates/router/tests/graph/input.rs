@@ -2,7 +2,8 @@
 
 use crate::bed::{Bed, error, host_mac};
 use crate::packet::*;
-use drivers::pg::{Content, Entry, Stream};
+use drivers::pg::{Content, Stream};
+use quiver_router::packet_generator::entry;
 
 /// Sends each packet alone and among plain ones, because a plain vector takes a faster path.
 fn passes(packet: &Packet) {
@@ -165,7 +166,7 @@ fn a_verified_checksum_is_not_looked_at_again() {
     let good = Packet::udp("10.0.0.2", "10.0.1.2", b"x");
     let with_options = good.clone().options(&[1; 8]);
     for packet in [good, with_options] {
-        for (entry, passes) in [(Entry::Ip4, false), (Entry::Ip4NoChecksum, true)] {
+        for (entry, passes) in [(entry::IP4, false), (entry::IP4_NO_CHECKSUM, true)] {
             let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
             let mut bytes = packet.bytes();
             bytes[10] ^= 0x40;
@@ -198,7 +199,7 @@ fn without_a_checksum_the_other_checks_are_the_same() {
     let mut version = Packet::udp("10.0.0.2", "10.0.1.2", b"x").bytes();
     version[0] = 0x65;
     let mut stream = Stream::new("s", e0.index, Content::Replay(vec![martian, version]));
-    (stream.entry, stream.limit) = (Entry::Ip4NoChecksum, 2);
+    (stream.entry, stream.limit) = (entry::IP4_NO_CHECKSUM, 2);
     bed.router.add_stream(stream, 0, String::new(), Vec::new()).unwrap();
     let moved = bed.errors_of(|bed| bed.router.enable_stream(None, true).unwrap());
     let mut expected = error("ip4-input-no-checksum", "source martian", 1);

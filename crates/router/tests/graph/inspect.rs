@@ -196,52 +196,40 @@ fn a_drawing_collapses_interfaces_unless_told_otherwise() {
 }
 
 #[test]
-fn the_stages_of_each_feature_path_follow_each_other_in_the_graph() {
+fn feature_arcs_are_shown_with_their_features_in_order() {
     let (mut bed, _) = Bed::with_three_ports();
-    bed.command("create sub-interfaces e0 100").unwrap();
-    let shown = bed.json("show features verbose");
-    let arcs = shown["arcs"].as_array().unwrap();
-    let graph = &bed.router.graph;
-    let stages: usize = quiver_router::CAPABILITIES.iter().map(|capability| capability.stages.len()).sum();
-    assert_eq!(arcs.iter().map(|arc| arc["nodes"].as_array().unwrap().len()).sum::<usize>(), stages);
-    let real = |node: &Value| node.as_str().unwrap().replace("SUBINTERFACE", "e0.100").replace("INTERFACE", "e0");
-    for arc in arcs {
-        let nodes: Vec<String> = arc["nodes"].as_array().unwrap().iter().map(|stage| real(&stage["node"])).collect();
-        for pair in nodes.windows(2) {
-            let info = graph.info(graph.find(&pair[0]).unwrap()).unwrap();
-            assert!(info.edges.iter().any(|edge| edge.to == pair[1]), "{} does not lead to {}", pair[0], pair[1]);
-        }
-    }
     let text = bed.command("show features").unwrap();
     assert!(
         text.starts_with("Available feature paths\ndevice-input:\n  span-input\n  worker-handoff\n  ethernet-input\n"),
         "{text}"
     );
-    assert!(
-        text.contains(
-            "ip4-unicast:\n  ip4-input\n  ip4-options\n  ip4-rx-urpf\n  ip4-lookup\n  ip4-load-balance\n  \
-             lookup-ip4-dst\n  ip4-route-counters\n"
-        ),
-        "{text}"
-    );
-    assert!(
-        text.contains(
-            "interface-output:\n  interface-output\n  SUBINTERFACE-output\n  INTERFACE-output\n  span-output\n  \
-             INTERFACE-tx\n"
-        ),
-        "{text}"
-    );
+    for part in [
+        "interface-output:\n  span-output\n  interface-output-arc-end\n",
+        "ip4-unicast:\n  ip4-rx-urpf\n  ip4-lookup\n",
+        "ip4-multicast:\n  ip4-rx-urpf\n  ip4-local\n",
+        "ip6-unicast:\n  ip6-rx-urpf\n  ip6-lookup\n",
+        "ip6-multicast:\n  ip6-rx-urpf\n  ip6-local\n",
+    ] {
+        assert!(text.contains(part), "{part}{text}");
+    }
     let verbose = bed.command("show features verbose").unwrap();
-    assert!(
-        verbose.contains("  ip4-local (ip4) -> ip4-icmp-input, ip4-udp-lookup, ip4-punt, ip4-local-full-reassembly\n"),
-        "{verbose}"
-    );
+    assert!(verbose.contains("ip4-unicast:\n  ip4-rx-urpf (ip4)\n  ip4-lookup (end)\n"), "{verbose}");
+    // Each is a node that leads to the next one, as the graph's order must have it; each arc is shown once.
+    let shown = bed.json("show features");
+    let graph = &bed.router.graph;
+    for arc in shown["arcs"].as_array().unwrap() {
+        let features = arc["features"].as_array().unwrap().iter().map(|feature| feature["node"].as_str().unwrap());
+        let nodes: Vec<&str> = features.chain([arc["end"].as_str().unwrap()]).collect();
+        for pair in nodes.windows(2) {
+            let info = graph.info(graph.find(pair[0]).unwrap()).unwrap();
+            assert!(info.edges.iter().any(|edge| edge.to == pair[1]), "{} does not lead to {}", pair[0], pair[1]);
+        }
+    }
 }
 
 #[test]
-fn the_features_of_an_interface_are_those_that_work_for_it() {
+fn the_features_of_an_interface_are_those_of_its_chains() {
     let (mut bed, _) = Bed::with_three_ports();
-    bed.port_that_finishes("able", TxOffloads { checksum: true, segmentation: false });
     let features = |bed: &mut Bed, line: &str, arc: &str| -> Vec<String> {
         let shown = bed.json(line);
         let arcs = shown["interfaces"][0]["arcs"].as_array().unwrap().clone();
@@ -251,30 +239,28 @@ fn the_features_of_an_interface_are_those_that_work_for_it() {
         features.map(|feature| (text(feature, "node") + " " + &text(feature, "does")).trim().to_string()).collect()
     };
     let e0 = "show interface features e0";
-    assert_eq!(features(&mut bed, e0, "arp"), ["arp-input"]);
-    let output = ["interface-output", "e0-output finishes checksum, segmentation", "e0-tx"];
-    assert_eq!(features(&mut bed, e0, "interface-output"), output);
-    bed.command("set interface ip address del e0 10.0.0.1/24").unwrap();
-    assert!(features(&mut bed, "show interface e0 features", "arp").is_empty());
-    assert_eq!(
-        features(&mut bed, e0, "ip4-unicast"),
-        ["ip4-lookup", "ip4-load-balance", "lookup-ip4-dst", "ip4-route-counters"]
-    );
-    assert!(features(&mut bed, "show interface features able", "ip4-unicast").is_empty(), "it is down");
-    bed.command("set interface state able up").unwrap();
-    assert_eq!(
-        features(&mut bed, "show interface features able", "interface-output")[1],
-        "able-output finishes segmentation"
-    );
     let text = bed.command(e0).unwrap();
-    assert!(
-        text.starts_with(
-            "Feature paths configured on \
-             e0...\n\ndevice-input:\n  ethernet-input\n\nllc:\n  llc-input\n  snap-input\n\nmpls-input:\n  none \
-             configured\n\narp:\n  none configured\n"
-        ),
-        "{text}"
-    );
+    assert!(text.starts_with("Feature paths configured on e0...\n\ndevice-input:\n  none configured\n"), "{text}");
+    for line in [
+        "set interface handoff e0 workers 0 symmetrical",
+        "set interface span e0 destination e1 both",
+        "set urpf ip4 rx strict e0",
+    ] {
+        bed.command(line).unwrap();
+    }
+    let input = ["span-input", "worker-handoff workers 0 symmetrical"];
+    assert_eq!(features(&mut bed, e0, "device-input"), input);
+    assert_eq!(features(&mut bed, "show interface e0 features", "interface-output"), ["span-output"]);
+    assert_eq!(features(&mut bed, e0, "ip4-unicast"), ["ip4-rx-urpf strict"]);
+    assert!(features(&mut bed, "show interface features e1", "device-input").is_empty());
+    let text = bed.command(e0).unwrap();
+    assert!(text.contains("device-input:\n  span-input\n  worker-handoff (workers 0 symmetrical)\n"), "{text}");
+    bed.command("set interface span e0 disable").unwrap();
+    bed.command("set interface handoff e0 disable").unwrap();
+    bed.command("set urpf ip4 rx off e0").unwrap();
+    for arc in ["device-input", "interface-output", "ip4-unicast"] {
+        assert!(features(&mut bed, e0, arc).is_empty(), "{arc}");
+    }
     assert!(bed.command("show interface features nope").unwrap_err().contains("no interface named 'nope'"));
 }
 
