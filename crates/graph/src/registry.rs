@@ -14,7 +14,7 @@ use crate::mailbox::{Mailbox, Message};
 use crate::node::{Behaviour, CounterSpec, EdgeSpec, Ledger, NodeSpec, Severity};
 use crate::status::WorkerState;
 use crate::trace::TraceFormat;
-use crate::vector::{EdgeIndex, edge, flag};
+use crate::vector::{EdgeIndex, InterfaceIndex, edge, flag};
 use crate::worker::{
     Core, DISPATCHER_ERRORS, NewNode, Place, Ports, Shared, SharedCounters, Target, Worker, node_word, worker_word,
 };
@@ -474,6 +474,25 @@ impl Graph {
         }
         let place = self.add_edge(from, to, target)?;
         self.post(|_| Message::Connect(from, place, Target::Node(target)));
+        self.order_edge(from, target);
+        Ok(place)
+    }
+
+    /// Returns a new edge by which packets leave by an interface: to the node `to`, or along the features of an arc
+    /// that are enabled on the interface. The arc's end finds the way by `tx_interface`.
+    ///
+    /// # Errors
+    /// When `to` or the arc is unknown or `from` has too many edges.
+    pub fn connect_output(
+        &mut self,
+        from: NodeIndex,
+        to: &str,
+        arc: &str,
+        interface: InterfaceIndex,
+    ) -> Result<EdgeIndex, GraphError> {
+        let (target, arc) = (self.find(to)?, self.arc(arc)?);
+        let place = self.add_edge(from, to, target)?;
+        self.post(|_| Message::Connect(from, place, Target::Output(arc, interface, target)));
         self.order_edge(from, target);
         Ok(place)
     }

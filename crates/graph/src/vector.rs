@@ -687,6 +687,12 @@ impl Vector {
         self.set_edge(i, edge::CONTINUE);
     }
 
+    /// Has all packets follow a chain to an interface by which they leave.
+    pub(crate) fn leave_by(&mut self, interface: InterfaceIndex, chain: Cursor) {
+        self.lazy_mut(Lazy::TxInterface).fill(interface.0);
+        self.begin(chain);
+    }
+
     /// Where all packets are in their chain, if it is the same for all; each is at its beginning or behind a feature.
     pub(crate) fn one_cursor(&self) -> Option<Option<Cursor>> {
         self.one_lazy(Lazy::Cursor).map(Cursor::of)

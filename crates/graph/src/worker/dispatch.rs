@@ -3,10 +3,11 @@
 use super::{Core, NOWHERE, Place, RECIRCULATED, Running, Target, node_word, worker_word};
 use crate::NodeIndex;
 use crate::capture::Point;
+use crate::chains::Cursor;
 use crate::node::{Behaviour, Context, Expansion};
 use crate::parting::{Alike, Mask};
 use crate::time::ticks;
-use crate::vector::{EdgeIndex, Lazy, Vector, edge, flag};
+use crate::vector::{EdgeIndex, InterfaceIndex, Lazy, Vector, edge, flag};
 use rcu::Round;
 
 /// Most times that a packet may go backwards in the graph.
@@ -323,7 +324,17 @@ impl Core {
             return self.next_in_chain(from);
         }
         let node = self.nodes[from].as_ref()?;
-        let Target::Node(to) = *node.edges.get(usize::from(edge))? else { return None };
+        let to = match *node.edges.get(usize::from(edge))? {
+            Target::Node(to) => to,
+            Target::Output(arc, interface, to) => match self.chains.of(arc, interface) {
+                None => to,
+                Some(chain) => {
+                    self.current.as_mut()?.leave_by(interface, chain);
+                    return self.next_in_chain(from);
+                }
+            },
+            _ => return None,
+        };
         let is_ahead = self.nodes.get(to.0 as usize)?.as_ref()?.rank > node.rank;
         is_ahead.then_some(to)
     }
@@ -419,12 +430,23 @@ impl Core {
             _ if let Some(worker) = edge::worker_of(edge) => self.go_on(from, worker, vector),
             _ => match self.target(from, edge) {
                 Target::Node(to) => self.push(from, to, vector),
+                Target::Output(arc, interface, to) => match self.chains.of(arc, interface) {
+                    None => self.push(from, to, vector),
+                    Some(chain) => self.leave_along(from, interface, chain, vector),
+                },
                 Target::There(to, place) => self.hand_over(to, place, vector),
                 Target::Drop(error) => self.drop_vector(vector, error),
                 Target::End(event) => self.end_vector(vector, event),
                 Target::Nowhere => self.drop_vector(vector, NOWHERE),
             },
         }
+    }
+
+    /// Sends packets that are to leave by an interface along a chain.
+    #[cold]
+    fn leave_along(&mut self, from: NodeIndex, to: InterfaceIndex, chain: Cursor, mut vector: Box<Vector>) {
+        vector.leave_by(to, chain);
+        self.go_on(from, self.thread, vector);
     }
 
     /// Sends packets to the next nodes of their chains, on a worker.
@@ -513,6 +535,10 @@ impl Core {
             // Into the open vector of the next node, when there is one and no hop backwards
             // has to be counted.
             let target = if usize::from(edge) >= edge::MAX { Target::Nowhere } else { self.target(from, edge) };
+            let target = match target {
+                Target::Output(arc, interface, to) if self.chains.of(arc, interface).is_none() => Target::Node(to),
+                target => target,
+            };
             if let Target::Node(to) = target {
                 let rank_from = self.nodes[from.0 as usize].as_ref().map_or(0, |node| node.rank);
                 if let Some(Some(node)) = self.nodes.get_mut(to.0 as usize)

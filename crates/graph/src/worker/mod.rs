@@ -22,7 +22,7 @@ pub use running::Running;
 use crate::NodeIndex;
 use crate::buffer::Buffers;
 use crate::capture::Capture;
-use crate::chains::Chains;
+use crate::chains::{ArcIndex, Chains};
 use crate::counter::{CounterTable, Lane};
 use crate::janitor::Janitor;
 use crate::mailbox::{Mailbox, Message};
@@ -31,7 +31,7 @@ use crate::parting::{Alike, Mask};
 use crate::time::{self, ticks};
 use crate::timer::Wheel;
 use crate::trace::Tracer;
-use crate::vector::{Vector, edge};
+use crate::vector::{InterfaceIndex, Vector, edge};
 use rcu::Reader;
 use recorder::Recorder;
 use rustix::thread::{gettid, set_current_timer_slack};
@@ -157,6 +157,8 @@ pub struct SharedCounters {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
     Node(NodeIndex),
+    /// To the node by which packets leave by an interface, along the features of an arc that are enabled there.
+    Output(ArcIndex, InterfaceIndex, NodeIndex),
     /// To a node on another worker.
     There(NodeIndex, Place),
     /// The packet is dropped for this reason.

@@ -63,13 +63,17 @@ impl Router {
             (format!("{name}-output"), format!("{}-tx", device.map_or(name, |device| &device.name)));
         let from = &self.nodes;
         let ways = [
-            (from.interface.output, &to_output),
-            (from.ip4.rewrite, &to_output),
-            (from.ip6.rewrite, &to_output),
-            (from.mpls.output, &to_output),
-            (from.interface.arc_end, &to_tx),
+            (from.interface.output, &to_output, None),
+            (from.ip4.rewrite, &to_output, Some("ip4-output")),
+            (from.ip6.rewrite, &to_output, Some("ip6-output")),
+            (from.mpls.output, &to_output, Some("mpls-output")),
+            (from.interface.arc_end, &to_tx, None),
         ];
-        let connected: Result<Vec<_>, _> = ways.into_iter().map(|(node, to)| self.graph.connect(node, to)).collect();
+        let connect = |(node, to, arc): (NodeIndex, &String, Option<&str>)| match arc {
+            None => self.graph.connect(node, to),
+            Some(arc) => self.graph.connect_output(node, to, arc, index),
+        };
+        let connected: Result<Vec<_>, _> = ways.into_iter().map(connect).collect();
         let [output_edge, rewrite_edge, rewrite6_edge, mpls_edge, tx_edge] =
             connected.map(|edges| std::array::from_fn(|way| edges[way])).inspect_err(|_| {
                 self.detach_receive(input_node, index);

@@ -48,7 +48,7 @@ pub(crate) const CAPABILITY: Capability = Capability {
         "ip4-rewrite",
         "ip4-frag",
     ],
-    arcs: &[("ip4-unicast", "ip4-lookup"), ("ip4-multicast", "ip4-local")],
+    arcs: &[("ip4-unicast", "ip4-lookup"), ("ip4-multicast", "ip4-local"), ("ip4-output", "interface-output")],
     features: &[
         FeatureSpec::new("ip4-unicast", "ip4-rx-urpf", checks_sources),
         FeatureSpec::new("ip4-multicast", "ip4-rx-urpf", checks_sources),

@@ -41,6 +41,8 @@ graph::edges! {
         /// The packet arrived in a broadcast or multicast frame, but its destination is a single host. The router
         /// does not forward it, because otherwise every router on the link would deliver a copy (RFC 1812 5.3.4).
         Group => note "group-addressed frame is not forwarded",
+        /// Along the features of the interface by which packets leave; else by an edge of the interface.
+        Output => arc "ip4-output",
     }
 }
 

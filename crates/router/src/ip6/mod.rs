@@ -54,7 +54,7 @@ pub(crate) const CAPABILITY: Capability = Capability {
         "ip6-rewrite",
         "ip6-frag",
     ],
-    arcs: &[("ip6-unicast", "ip6-lookup"), ("ip6-multicast", "ip6-local")],
+    arcs: &[("ip6-unicast", "ip6-lookup"), ("ip6-multicast", "ip6-local"), ("ip6-output", "interface-output")],
     features: &[
         FeatureSpec::new("ip6-unicast", "ip6-rx-urpf", checks_sources),
         FeatureSpec::new("ip6-multicast", "ip6-rx-urpf", checks_sources),

@@ -39,6 +39,8 @@ graph::edges! {
         /// The packet arrived in a broadcast or multicast frame, but its destination is a single host. The router
         /// does not forward it, because every router on the link could then deliver a copy.
         Group => note "group-addressed frame is not forwarded",
+        /// Along the features of the interface by which packets leave; else by an edge of the interface.
+        Output => arc "ip6-output",
     }
 }
 

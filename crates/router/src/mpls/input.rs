@@ -2,19 +2,20 @@
 //!
 //! Reads: check bits in `flags`, `target` (the top entry of the label stack, as `ethernet-input` found it). Writes:
 //! for packets that its header pass did not see, the same facts. Checksums that a sender left to its device are
-//! finished: nothing behind labels could say where they are. Next: `mpls-lookup`, or a drop by name (RFC 3032).
+//! finished: nothing behind labels could say where they are. Next: along the arc `mpls-input`, or a drop by
+//! name (RFC 3032).
 
 use crate::headers::{trace_mpls, visible};
 use crate::interface::{SharedViews, ViewTable};
 use drivers::offload;
-use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
+use graph::{ArcIndex, Context, CounterTable, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
 use std::sync::Arc;
 use wire::batch::check;
 use wire::mpls::{ENTRY_LEN, StackEntry};
 
 graph::edges! {
     pub enum Edge {
-        Lookup => next "mpls-lookup",
+        Lookup => arc "mpls-input",
         /// The interface does not accept labelled packets. Enable MPLS on it: `set interface mpls NAME enable`. If
         /// MPLS is not intended there, a neighbour sends labels that this router did not assign to it.
         NotEnabled => warn "mpls not enabled",
@@ -38,11 +39,12 @@ pub struct MplsInput {
     view: SharedViews,
     /// Labelled packets, by receiving interface.
     mpls: Arc<CounterTable>,
+    arc: ArcIndex,
 }
 
 impl MplsInput {
-    pub fn new(view: SharedViews, mpls: Arc<CounterTable>) -> MplsInput {
-        MplsInput { view, mpls }
+    pub fn new(view: SharedViews, mpls: Arc<CounterTable>, arc: ArcIndex) -> MplsInput {
+        MplsInput { view, mpls, arc }
     }
 
     fn count(&self, cx: &Context<'_>, rx: InterfaceIndex, packets: usize) {
@@ -66,16 +68,19 @@ impl Map for MplsInput {
             && (vector.any_flags() & REMARKABLE == 0 || !is_enabled(view, rx))
         {
             self.count(cx, rx, vector.len());
-            let to = if is_enabled(view, rx) { Edge::Lookup } else { Edge::NotEnabled };
-            return vector.set_edges(to.into());
+            return match is_enabled(view, rx) {
+                true => vector.send_all(cx.chain(self.arc, rx), Edge::Lookup.into()),
+                false => vector.set_edges(Edge::NotEnabled.into()),
+            };
         }
-        vector.each_row(|row| {
+        for i in 0..vector.len() {
+            let mut row = vector.row(i);
             self.count(cx, row.rx_interface, 1);
-            match is_enabled(view, row.rx_interface) {
-                true => one(cx, row),
-                false => Edge::NotEnabled,
-            }
-        });
+            let to = if is_enabled(view, row.rx_interface) { one(cx, &mut row) } else { Edge::NotEnabled };
+            let chain = if to == Edge::Lookup { cx.chain(self.arc, row.rx_interface) } else { None };
+            vector.set_row(i, row);
+            vector.send(i, chain, to.into());
+        }
     }
 }
 

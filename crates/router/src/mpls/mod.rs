@@ -55,6 +55,7 @@ pub(crate) const CAPABILITY: Capability = Capability {
         "ip4-mpls-label-imposition-uniform",
         "ip6-mpls-label-imposition-uniform",
     ],
+    arcs: &[("mpls-input", "mpls-lookup"), ("mpls-output", "interface-output")],
     ..Capability::NONE
 };
 
@@ -86,7 +87,8 @@ pub(crate) struct Shared<'a> {
 pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Result<Nodes, GraphError> {
     let Shared { view, labels, objects, counters, policy } = shared;
     let (seen, mpls) = (view.clone(), counters.mpls.clone());
-    let input = move || input::MplsInput::new(seen.clone(), mpls.clone());
+    let arc = graph.arc("mpls-input")?;
+    let input = move || input::MplsInput::new(seen.clone(), mpls.clone(), arc);
     graph.register(input::spec(), move |_| Behaviour::Map(Box::new(input())))?;
     let tables = labels.clone();
     graph.register(lookup::spec(), move |_| Behaviour::Map(Box::new(lookup::MplsLookup::new(tables.clone()))))?;

@@ -23,6 +23,8 @@ graph::edges! {
         Discover => next "ip6-discover-neighbor",
         Stale => next "ip6-stale-neighbor",
         IcmpError => next "mpls-icmp-error",
+        /// Along the features of the interface by which packets leave; else by an edge of the interface.
+        Output => arc "mpls-output",
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod accounting;
 mod answered;
+mod arcs;
 mod arp;
 mod bed;
 mod bed6;
