@@ -84,8 +84,6 @@ pub struct NodeInfo {
     pub kind: &'static str,
     pub edges: Vec<EdgeInfo>,
     pub trace: TraceFormat,
-    /// Distinguishes it from a later node with the same number.
-    generation: u32,
 }
 
 /// An edge of a registered node.
@@ -380,7 +378,7 @@ impl Graph {
             }
         }
         let leads_on = edges.iter().any(|edge| edge.node.is_some());
-        let info = NodeInfo { index, name: spec.name.clone(), kind, edges, trace: spec.trace, generation };
+        let info = NodeInfo { index, name: spec.name.clone(), kind, edges, trace: spec.trace };
         if slot == self.nodes.len() {
             self.nodes.push(Some(info));
         } else {
@@ -495,20 +493,6 @@ impl Graph {
         self.post(|_| Message::Connect(from, place, Target::Output(arc, interface, target)));
         self.order_edge(from, target);
         Ok(place)
-    }
-
-    /// Returns the edge from one node to a node on one worker; other workers hand the packets over.
-    ///
-    /// # Errors
-    /// When `to` is unknown or `from` has too many edges.
-    pub fn connect_to_worker(&mut self, from: NodeIndex, to: &str, worker: usize) -> Result<EdgeIndex, GraphError> {
-        let target = self.find(to)?;
-        let generation = self.info(target).expect("just found").generation;
-        let edge = self.add_edge(from, to, target)?;
-        let there = Target::There(target, Place { worker, generation });
-        self.post(|thread| Message::Connect(from, edge, if thread == worker { Target::Node(target) } else { there }));
-        self.order_edge(from, target);
-        Ok(edge)
     }
 
     /// Adds an edge to a node.

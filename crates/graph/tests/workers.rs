@@ -155,27 +155,6 @@ fn a_worker_that_sleeps_is_woken_by_what_is_handed_to_it() {
 }
 
 #[test]
-fn an_edge_may_lead_to_a_node_on_another_worker() {
-    let (mut graph, workers) = two_workers(16384);
-    let seen: [Arc<Mutex<Vec<u32>>>; 2] = Default::default();
-    let end = |thread: usize| Behaviour::Map(Box::new(Sink(seen[thread].clone())));
-    let sink = graph.register(spec("sink", &[]), end).unwrap();
-    let feed = |thread| {
-        let route = |n| (n % 2) as EdgeIndex;
-        Behaviour::Source(Box::new(Feed { vectors: if thread == 1 { 3 } else { 0 }, size: 10, route }))
-    };
-    let source = graph.register(spec("feed", &[]), feed).unwrap();
-    assert_eq!(graph.connect_to_worker(source, "sink", 0), Ok(0));
-    assert_eq!(graph.connect_to_worker(source, "sink", 1), Ok(1));
-    let mut pair = Pair { graph, workers, seen: Arc::default(), sink };
-    pair.settle();
-    let of_parity = |parity: u32| (0..10).filter(|n| n % 2 == parity).collect::<Vec<u32>>().repeat(3);
-    assert_eq!(*seen[0].lock().unwrap(), of_parity(0));
-    assert_eq!(*seen[1].lock().unwrap(), of_parity(1));
-    assert_eq!(pair.workers[0].core().ledger().taken, 15);
-}
-
-#[test]
 fn what_is_passed_on_arrives_when_what_was_sent_before_has() {
     let mut pair = Pair::new(3, 100, |_| 0);
     let seen = pair.seen.clone();

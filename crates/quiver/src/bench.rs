@@ -6,6 +6,7 @@
 //! nothing into them.
 
 mod churn;
+mod features;
 mod memif;
 mod pic;
 mod programming;
@@ -64,6 +65,12 @@ pub struct Options {
     /// Check the sources of packets ('set urpf ... strict').
     #[arg(long)]
     urpf: bool,
+    /// Features that do nothing on the way of the packets, between input and lookup.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=i64::from(features::MOST)))]
+    features: u16,
+    /// With --features: they are enabled on another interface only.
+    #[arg(long, requires = "features")]
+    elsewhere: bool,
     /// For 'memif': frames of many sizes.
     #[arg(long, conflicts_with = "size")]
     sweep: bool,
@@ -169,6 +176,9 @@ struct Outcome {
     handoff: bool,
     /// The sources of packets are checked.
     urpf: bool,
+    /// Features that do nothing, and whether they do so on another interface.
+    features: u16,
+    elsewhere: bool,
     /// Share of the received packets that were dropped between workers.
     dropped: f64,
     /// Of all nodes and the residue, the generator excluded.
@@ -332,6 +342,8 @@ impl Bed {
             let every = format!("0-{}", workers - 1).parse().expect("a list of workers");
             router.set_handoff(device, Some(Handoff { workers: every, symmetrical: false }))?;
         }
+        let on = if options.elsewhere { sinks[0] } else { rx };
+        features::enable(&mut router, routes.family(), options.features, on)?;
         let mut template = template(station, &routes, options);
         let entry = if scenario == "dumb" { Some(dumb_edge(&mut router.graph)?) } else { None };
         for thread in 0..workers {
@@ -429,6 +441,8 @@ impl Bed {
             cold: options.cold,
             handoff: options.handoff,
             urpf: options.urpf,
+            features: options.features,
+            elsewhere: options.elsewhere,
             dropped,
             clocks_per_packet: Spread { min: fastest.clocks, median: median.clocks, max: slowest.clocks },
             mpps: Spread { min: slowest.mpps, median: median.mpps, max: fastest.mpps },
@@ -745,7 +759,7 @@ fn write(f: &mut String, report: &Report) -> fmt::Result {
         let c = &result.clocks_per_packet;
         writeln!(
             f,
-            "\n{}: {:.1} clocks/packet (min {:.1}, max {:.1}), {:.1} Mpps; vectors of {}, frames of {}{}{}{}{}",
+            "\n{}: {:.1} clocks/packet (min {:.1}, max {:.1}), {:.1} Mpps; vectors of {}, frames of {}{}{}{}{}{}",
             result.scenario,
             c.median,
             c.min,
@@ -759,6 +773,11 @@ fn write(f: &mut String, report: &Report) -> fmt::Result {
             },
             if result.cold { ", cold" } else { "" },
             if result.urpf { ", sources checked" } else { "" },
+            match (result.features, result.elsewhere) {
+                (0, _) => String::new(),
+                (count, true) => format!(", {count} features elsewhere"),
+                (count, false) => format!(", {count} features"),
+            },
             match result.workers {
                 1 => String::new(),
                 workers => format!(", {workers} workers"),

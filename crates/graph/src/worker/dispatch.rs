@@ -434,7 +434,6 @@ impl Core {
                     None => self.push(from, to, vector),
                     Some(chain) => self.leave_along(from, interface, chain, vector),
                 },
-                Target::There(to, place) => self.hand_over(to, place, vector),
                 Target::Drop(error) => self.drop_vector(vector, error),
                 Target::End(event) => self.end_vector(vector, event),
                 Target::Nowhere => self.drop_vector(vector, NOWHERE),

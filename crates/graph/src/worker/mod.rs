@@ -159,8 +159,6 @@ pub(crate) enum Target {
     Node(NodeIndex),
     /// To the node by which packets leave by an interface, along the features of an arc that are enabled there.
     Output(ArcIndex, InterfaceIndex, NodeIndex),
-    /// To a node on another worker.
-    There(NodeIndex, Place),
     /// The packet is dropped for this reason.
     Drop(u32),
     /// The packet has reached its purpose.

@@ -2,8 +2,9 @@
 //! received. For devices that cannot do it themselves, or cannot look into the tunnels that carry
 //! the flows: one worker polls, several do the work.
 //!
-//! `worker-handoff` is a feature of the arc `device-input`; packets of interfaces that stay do not pass it. All packets of a flow go to one worker, in the order in which they
-//! came. What a worker has no room for is dropped by name.
+//! `worker-handoff` is a feature of the arc `device-input`; packets of interfaces that stay do not pass it. All
+//! packets of a flow go to one worker, in the order in which they came. What a worker has no room for is dropped by
+//! name.
 
 pub(crate) mod cli;
 pub(crate) mod config;

@@ -7,8 +7,8 @@
 //! [`Demultiplex`] (`interface-output`): for nodes that pick an interface by number. Reads: `tx_interface`. Next: that
 //! interface's output.
 //!
-//! [`ArcEnd`] (`interface-output-arc-end`): behind the features of an interface that sends. Reads: `tx_interface`. Next:
-//! `NAME-tx`.
+//! [`ArcEnd`] (`interface-output-arc-end`): behind the features of an interface that sends. Reads: `tx_interface`.
+//! Next: `NAME-tx`.
 
 use super::SharedViews;
 use drivers::TxOffloads;

@@ -53,7 +53,6 @@ pub(crate) const CAPABILITY: Capability = Capability {
         FeatureSpec::new("ip4-unicast", "ip4-rx-urpf", checks_sources),
         FeatureSpec::new("ip4-multicast", "ip4-rx-urpf", checks_sources),
     ],
-    ..Capability::NONE
 };
 
 fn checks_sources(interface: &Interface) -> String {

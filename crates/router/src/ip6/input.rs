@@ -219,7 +219,7 @@ pub(crate) fn is_checked(cx: &Context<'_>, row: &Row) -> bool {
     }
     let source = ipv6::Header::new_unchecked(visible(cx, row)).src();
     let is_for_link = row.flags & check::SPECIAL_DESTINATION != 0;
-    !is_of_its_link(source) && !(is_for_link && speaks_of_neighbours(cx, row))
+    !(is_of_its_link(source) || is_for_link && speaks_of_neighbours(cx, row))
 }
 
 /// Whether a source is valid on its link only.

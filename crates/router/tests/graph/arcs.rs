@@ -5,9 +5,17 @@ use crate::bed::{Bed, Port, host_mac};
 use crate::mpls::{MPLS, all, bed, labelled, mac6, stack, to_host};
 use crate::packet::*;
 use crate::packet6::Packet6;
+use drivers::pg::{Content, Stream};
 use graph::node::{Behaviour, Map, NodeSpec};
 use graph::{Context, Feature, InterfaceIndex, Vector, edge};
+use quiver_router::handoff::Handoff;
+use quiver_router::ip::source_check::{Mode, SourceCheck};
+use quiver_router::neighbour::NeighbourKey;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use wire::Family;
 
 /// The interfaces that received and that send each packet, as it was seen.
 type Seen = Arc<Mutex<Vec<(u32, u32)>>>;
@@ -145,6 +153,158 @@ fn every_feature_passes_packets_on_of_interfaces_for_which_it_has_no_rule() {
             }
         }
     }
+}
+
+/// A feature that writes its letter into the packet's data, behind those that are there.
+struct Letter(u8);
+
+/// Where the data of the frames below begins, from their IP header on.
+const DATA: usize = 28;
+
+impl Map for Letter {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        for i in 0..vector.len() {
+            let row = vector.row(i);
+            let data = &mut cx.buffers.bytes_mut(row.packet)[row.l3 as usize + DATA..];
+            data[0] += 1;
+            data[usize::from(data[0])] = self.0;
+        }
+        vector.set_edges(edge::CONTINUE);
+    }
+}
+
+/// What letters were written into the packets that leave, and how often.
+type Words = Arc<Mutex<BTreeMap<String, u64>>>;
+
+struct Reader(Words);
+
+impl Map for Reader {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        let mut words = self.0.lock().unwrap();
+        for i in 0..vector.len() {
+            let row = vector.row(i);
+            let data = &cx.buffers.bytes(row.packet)[row.l3 as usize + DATA..];
+            let word = String::from_utf8_lossy(&data[1..=usize::from(data[0])]).into_owned();
+            *words.entry(word).or_default() += 1;
+        }
+        vector.set_edges(edge::CONTINUE);
+    }
+}
+
+/// Stops workers when it is dropped.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// How long a busy machine may take to forward a few packets.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Two workers forward packets while control changes what happens to them on their way.
+#[test]
+fn features_come_and_go_under_traffic_on_two_workers() {
+    let mut bed = Bed::with_workers(2);
+    let open = |bed: &mut Bed, name: &str, number: u32| {
+        let index = bed.router.create_interface(name, drivers::null::open(number)).unwrap();
+        bed.router.set_admin(index, true).unwrap();
+        index
+    };
+    let [tx, monitor] = [("tx", 1), ("monitor", 2)].map(|(name, number)| open(&mut bed, name, number));
+    for line in [
+        "create packet-generator interface rx",
+        "set interface state rx up",
+        "set interface ip address rx 10.0.0.1/24",
+        "set interface ip address tx 10.0.1.1/24",
+    ] {
+        bed.command(line).unwrap();
+    }
+    let rx = bed.router.interfaces.find("rx").unwrap();
+    let hop = NeighbourKey::new(tx, ip("10.0.1.2"));
+    bed.router.set_neighbour(hop, host_mac(ip("10.0.1.2")), true).unwrap();
+    let from = NeighbourKey::new(rx, ip("10.0.0.2"));
+    bed.router.set_neighbour(from, host_mac(ip("10.0.0.2")), true).unwrap();
+    let words = Words::default();
+    let graph = &mut bed.router.graph;
+    let spec = |node: &str| NodeSpec { name: node.into(), edges: &[], counters: &[], trace: |_, _| Ok(()) };
+    for (node, letter, after, before) in
+        [("test-b", b'b', &["test-a", "ip4-rx-urpf"][..], &[][..]), ("test-a", b'a', &[], &["ip4-rx-urpf"])]
+    {
+        graph.register(spec(node), |_| Behaviour::Map(Box::new(Letter(letter)))).unwrap();
+        graph.register_feature(Feature { arc: "ip4-unicast", node, after, before }).unwrap();
+    }
+    graph.register(spec("test-reader"), |_| Behaviour::Map(Box::new(Reader(words.clone())))).unwrap();
+    let reader = Feature { arc: "interface-output", node: "test-reader", after: &[], before: &["span-output"] };
+    graph.register_feature(reader).unwrap();
+    graph.set_feature("interface-output", "test-reader", tx, true).unwrap();
+    bed.run();
+    let mac = bed.router.interfaces.get(rx).unwrap().mac;
+    let frame = |n: u16| {
+        let mut packet = Packet::udp("10.0.0.2", "10.0.1.2", &[0; 16]);
+        packet.payload[..2].copy_from_slice(&n.to_be_bytes());
+        packet.payload[6..8].fill(0);
+        packet.frame(mac, host_mac(ip("10.0.0.2")))
+    };
+    let mut stream = Stream::new("s", rx, Content::Replay((0..64).map(frame).collect()));
+    stream.max_frame = 32;
+    bed.router.add_stream(stream, 0, String::new(), Vec::new()).unwrap();
+    bed.router.enable_stream(None, true).unwrap();
+
+    let Bed { router, worker, others, .. } = &mut bed;
+    let stop = AtomicBool::new(false);
+    let strict = Some(SourceCheck { mode: Mode::Strict, allow_default: false });
+    let shared = Handoff { workers: "0-1".parse().unwrap(), symmetrical: false };
+    std::thread::scope(|scope| {
+        // Also when something below panics: else the workers would run for ever.
+        let stopping = Stop(&stop);
+        for worker in std::iter::once(worker).chain(others) {
+            let stop = &stop;
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    worker.round();
+                    std::thread::yield_now();
+                }
+            });
+        }
+        for toggle in 0..10_000 {
+            let both = |graph: &mut graph::Graph, node| graph.set_feature("ip4-unicast", node, rx, true).unwrap();
+            // At no time is `b` there without `a`: all features of the interface go at once.
+            match toggle % 9 {
+                0 => both(&mut router.graph, "test-a"),
+                1 => both(&mut router.graph, "test-b"),
+                2 => router.set_source_check(rx, Family::Ip4, strict).unwrap(),
+                3 => router.set_handoff(rx, Some(shared.clone())).unwrap(),
+                4 => router.set_span(rx, monitor, true, false).unwrap(),
+                5 => router.set_span(rx, monitor, false, false).unwrap(),
+                6 => router.set_handoff(rx, None).unwrap(),
+                7 => router.set_source_check(rx, Family::Ip4, None).unwrap(),
+                _ => router.graph.clear_features(rx),
+            }
+            if toggle % 100 < 9 {
+                // Let packets pass in each state.
+                let (before, began) = (router.graph.ledger().sent, Instant::now());
+                while router.graph.ledger().sent < before + 100 && began.elapsed() < PATIENCE {
+                    std::thread::yield_now();
+                }
+            }
+        }
+        router.enable_stream(None, false).unwrap();
+        drop(stopping);
+    });
+    bed.run();
+    let ledger = bed.router.graph.ledger();
+    assert_eq!(ledger.received + ledger.originated, ledger.sent + ledger.dropped + ledger.consumed, "{ledger:?}");
+    let dropped = bed.errors();
+    let congested = dropped.get(&("dispatcher".into(), "congestion drop between workers".into())).copied();
+    assert_eq!(ledger.dropped, congested.unwrap_or_default(), "{dropped:?}");
+    let words = words.lock().unwrap();
+    let seen: Vec<&str> = words.keys().map(String::as_str).collect();
+    assert_eq!(seen, ["", "a", "ab"], "{words:?}");
+    let mirrored = dropped.get(&("span-input".into(), "packets mirrored".into())).copied();
+    assert!(mirrored.is_some_and(|copies| copies > 0), "{dropped:?}");
+    assert!(bed.others[0].core().ledger().taken > 0, "some were handed over");
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod input;
 mod inspect;
 mod interfaces;
 mod ip6;
+mod layers;
 mod listing;
 mod local;
 mod local6;
