@@ -146,6 +146,9 @@ fn whose(vector: &Vector) -> Whose<'_> {
     Whose { rx: vector.rx_interfaces(), tables: vector.lazy(Lazy::Table) }
 }
 
+/// Packets without these flags are to and from hosts: all their sources can be checked.
+const SPECIAL: u32 = check::MARTIAN_SOURCE | check::SPECIAL_DESTINATION;
+
 pub struct Urpf<L: Lookup> {
     view: SharedViews,
     fibs: Fibs<L>,
@@ -211,9 +214,11 @@ impl<L: Origin> Map for Urpf<L> {
         let sources = &self.sources[..count];
         self.fibs.way_back(cx.round, whose(vector), sources, &mut leaves[..count], true);
         let view = self.view.load(cx.round);
+        let any_special = vector.any_flags() & SPECIAL != 0;
         for (i, (source, leaf)) in sources.iter().zip(leaves).enumerate() {
             let rx = vector.rx_interfaces()[i];
-            let check = view.get(rx).and_then(L::check_of).filter(|_| L::is_checked(cx, &vector.row(i)));
+            let check =
+                view.get(rx).and_then(L::check_of).filter(|_| !any_special || L::is_checked(cx, &vector.row(i)));
             let to = check.map_or(edge::CONTINUE, |check| self.judge(cx, check, *source, Leaf(leaf), rx));
             vector.set_edge(i, to);
         }

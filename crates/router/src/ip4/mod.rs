@@ -48,7 +48,12 @@ pub(crate) const CAPABILITY: Capability = Capability {
         "ip4-rewrite",
         "ip4-frag",
     ],
-    arcs: &[("ip4-unicast", "ip4-lookup"), ("ip4-multicast", "ip4-local"), ("ip4-output", "interface-output")],
+    arcs: &[
+        ("ip4-unicast", "ip4-lookup"),
+        ("ip4-multicast", "ip4-local"),
+        ("ip4-output", "interface-output"),
+        ("ip4-local", local::END_OF_ARC),
+    ],
     features: &[
         FeatureSpec::new("ip4-unicast", "ip4-rx-urpf", checks_sources),
         FeatureSpec::new("ip4-multicast", "ip4-rx-urpf", checks_sources),
@@ -136,9 +141,11 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
         Behaviour::Expand(Box::new(Cutter::new(Family::Ip4, worker, workers)))
     })?;
     let local = (view.clone(), local, objects.clone());
+    let arc = graph.arc("ip4-local")?;
+    graph.register(local::end_spec(), |_| Behaviour::Map(Box::new(local::EndOfArc)))?;
     graph.register(local::spec(), move |_| {
         let (view, fibs, objects) = local.clone();
-        Behaviour::Map(Box::new(local::Ip4Local::new(Sources::new(view, fibs, objects))))
+        Behaviour::Map(Box::new(local::Ip4Local::new(Sources::new(view, fibs, objects), arc)))
     })?;
     Ok(Nodes { rewrite })
 }

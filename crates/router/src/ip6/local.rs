@@ -6,7 +6,8 @@
 //!
 //! Reads: source and extension headers. Writes: `scratch`, the offset of the payload from the IPv6 header. Next: by the
 //! payload's protocol; `ip6-punt` when no node here takes it, with the reason in scratch;
-//! `ip6-local-full-reassembly` with fragments, from where the whole packet returns here.
+//! `ip6-local-full-reassembly` with fragments, from where the whole packet returns here. Where features are enabled on
+//! the arc `ip6-local`, packets pass these first, and `ip6-local-end-of-arc` sends them on by protocol.
 
 use crate::headers::PayloadAt;
 use crate::icmp6::Report;
@@ -14,7 +15,7 @@ use crate::interface::SharedViews;
 use crate::ip::source::{Fault, Sources};
 use crate::ip6::Ip6View;
 use crate::punt::Unclaimed;
-use graph::{Context, InterfaceIndex, Map, NodeSpec, Row, Scratch, Vector};
+use graph::{ArcIndex, Context, InterfaceIndex, Map, NodeSpec, Row, Scratch, Vector};
 use tables::{Leaf, Lookup6};
 use wire::icmpv6::{Type, parameter_problem};
 use wire::ipv4::Protocol;
@@ -51,6 +52,41 @@ graph::edges! {
         /// The packet ends after its headers: the next header is No Next Header (RFC 8200 4.7). There is nothing to
         /// process.
         NoNextHeader => end "ip6 no next header",
+        Features => arc "ip6-local",
+    }
+}
+
+/// The name of the node behind the features of the arc.
+pub const END_OF_ARC: &str = "ip6-local-end-of-arc";
+
+mod end {
+    graph::edges! {
+        pub enum Edge {
+            Icmp => next "ip6-icmp-input",
+            Udp => next "ip6-udp-lookup",
+            Unclaimed => next "ip6-punt",
+            /// A feature on the arc `ip6-local` changed the packet's extension headers, and what it left is no packet
+            /// for this router. The feature is at fault.
+            Changed => drop "ip6 extension headers spoilt by a feature",
+        }
+    }
+}
+
+pub fn end_spec() -> NodeSpec {
+    NodeSpec { name: END_OF_ARC.into(), edges: end::Edge::EDGES, counters: &[], trace: crate::headers::trace_ip6 }
+}
+
+/// `ip6-local-end-of-arc`. Features may have changed the packet, so its headers are read again.
+pub struct EndOfArc;
+
+impl Map for EndOfArc {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        vector.each_row(|row| match deliver(cx, row) {
+            Edge::Icmp => end::Edge::Icmp,
+            Edge::Udp => end::Edge::Udp,
+            Edge::Unclaimed => end::Edge::Unclaimed,
+            _ => end::Edge::Changed,
+        });
     }
 }
 
@@ -64,11 +100,12 @@ pub fn spec() -> NodeSpec {
 pub struct Ip6Local {
     sources: Sources<Lookup6>,
     view: SharedViews,
+    arc: ArcIndex,
 }
 
 impl Ip6Local {
-    pub fn new(sources: Sources<Lookup6>, view: SharedViews) -> Ip6Local {
-        Ip6Local { sources, view }
+    pub fn new(sources: Sources<Lookup6>, view: SharedViews, arc: ArcIndex) -> Ip6Local {
+        Ip6Local { sources, view, arc }
     }
 }
 
@@ -98,7 +135,9 @@ impl Map for Ip6Local {
                 None => deliver(cx, &mut row),
             };
             vector.set_row(i, row);
-            vector.set_edge(i, to.into());
+            let is_taken = matches!(to, Edge::Icmp | Edge::Udp | Edge::Unclaimed);
+            let chain = if is_taken { cx.chain(self.arc, row.rx_interface) } else { None };
+            vector.send(i, chain, to.into());
         }
     }
 }

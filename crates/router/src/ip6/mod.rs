@@ -54,7 +54,12 @@ pub(crate) const CAPABILITY: Capability = Capability {
         "ip6-rewrite",
         "ip6-frag",
     ],
-    arcs: &[("ip6-unicast", "ip6-lookup"), ("ip6-multicast", "ip6-local"), ("ip6-output", "interface-output")],
+    arcs: &[
+        ("ip6-unicast", "ip6-lookup"),
+        ("ip6-multicast", "ip6-local"),
+        ("ip6-output", "interface-output"),
+        ("ip6-local", local::END_OF_ARC),
+    ],
     features: &[
         FeatureSpec::new("ip6-unicast", "ip6-rx-urpf", checks_sources),
         FeatureSpec::new("ip6-multicast", "ip6-rx-urpf", checks_sources),
@@ -161,9 +166,11 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
         Behaviour::Expand(Box::new(Cutter::new(Family::Ip6, worker, workers)))
     })?;
     let local = (view.clone(), fibs.clone(), objects.clone());
+    let arc = graph.arc("ip6-local")?;
+    graph.register(local::end_spec(), |_| Behaviour::Map(Box::new(local::EndOfArc)))?;
     graph.register(local::spec(), move |_| {
         let (view, fibs, objects) = local.clone();
-        Behaviour::Map(Box::new(local::Ip6Local::new(Sources::new(view.clone(), fibs, objects), view)))
+        Behaviour::Map(Box::new(local::Ip6Local::new(Sources::new(view.clone(), fibs, objects), view, arc)))
     })?;
     Ok(Nodes { rewrite })
 }

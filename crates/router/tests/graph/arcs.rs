@@ -65,6 +65,8 @@ fn ways(ports: &[Port; 3]) -> Vec<Way> {
     let after = to_host(ports, MPLS, &[&stack(&[(17, 5, true, 63)]), &b"anything"[..]].concat());
     let all_hosts = Packet::udp("10.0.0.2", "255.255.255.255", b"data").frame(ports[0].mac, host_mac(ip("10.0.0.2")));
     let group = Packet6::udp("2001:db8::2", "ff02::1", b"data").frame(ports[0].mac, mac6(0));
+    let here = Packet::udp("10.0.0.2", "10.0.1.1", b"data").frame(ports[0].mac, host_mac(ip("10.0.0.2")));
+    let here6 = Packet6::udp("2001:db8::2", "2001:db8:1::1", b"data").frame(ports[0].mac, mac6(0));
     let way = |arc, at, frame: &Vec<u8>, expected: Option<&Vec<u8>>| Way {
         arc,
         at,
@@ -82,6 +84,10 @@ fn ways(ports: &[Port; 3]) -> Vec<Way> {
         way("ip4-output", 1, &ip4, Some(&after4)),
         way("ip6-output", 1, &ip6, Some(&after6)),
         way("mpls-output", 1, &label, Some(&after)),
+        way("ip4-local", 0, &all_hosts, None),
+        way("ip4-local", 0, &here, None),
+        way("ip6-local", 0, &group, None),
+        way("ip6-local", 0, &here6, None),
         way("interface-output", 1, &ip4, Some(&after4)),
         way("interface-output", 1, &ip6, Some(&after6)),
     ]

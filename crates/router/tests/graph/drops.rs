@@ -709,6 +709,8 @@ const NOT_REACHED: &[(&str, &str)] = &[
     // The routes of addresses have one path each.
     ("ip4-load-balance", "directed broadcast not sent on"),
     ("interface-output-arc-end", "no such interface"),
+    // No feature of this router changes packets.
+    ("ip6-local-end-of-arc", "ip6 extension headers spoilt by a feature"),
     // Only when an interface is deleted while its packets are in a round.
     ("ethernet-input", "interface is gone"),
     ("interface-output", "no such interface"),
