@@ -250,27 +250,27 @@ impl<L: Lookup> Fibs<L> {
         leaves: &mut [u32],
         lookup: impl Fn(&L, &[L::Address], &mut [u32]),
     ) {
-        let mut found = [TableIndex::DEFAULT; VECTOR_SIZE];
-        for (index, run) in runs(self.indices(round, whose, &mut found), |index| index) {
-            match self.table(round, index) {
-                Some(table) => lookup(table, &addresses[run.clone()], &mut leaves[run]),
-                None => leaves[run].fill(Leaf::MISS.0),
-            }
-        }
+        self.by_table(round, whose, |index, run| match self.table(round, index) {
+            Some(table) => lookup(table, &addresses[run.clone()], &mut leaves[run]),
+            None => leaves[run].fill(Leaf::MISS.0),
+        });
     }
 }
 
 impl<L: Lookup> Fibs<L> {
-    /// The table of each packet.
-    fn indices<'a>(&self, round: &Round<'_>, whose: Whose<'_>, found: &'a mut [TableIndex]) -> &'a [TableIndex] {
-        let found = &mut found[..whose.rx.len()];
-        for (index, run) in runs(whose.rx, |rx| self.index_of(round, rx)) {
+    /// Neighbours in a vector that are of one table, with that table.
+    #[inline]
+    fn by_table(&self, round: &Round<'_>, whose: Whose<'_>, mut each: impl FnMut(TableIndex, Range<usize>)) {
+        let of_interfaces = runs(whose.rx, |rx| self.index_of(round, rx));
+        let Some(marks) = whose.tables else { return of_interfaces.for_each(|(index, run)| each(index, run)) };
+        let mut found = [TableIndex::DEFAULT; VECTOR_SIZE];
+        for (index, run) in of_interfaces {
             found[run].fill(index);
         }
-        for (found, mark) in found.iter_mut().zip(whose.tables.unwrap_or_default()) {
+        for (found, mark) in found.iter_mut().zip(marks) {
             *found = named(*mark).unwrap_or(*found);
         }
-        found
+        runs(&found[..marks.len()], |index| index).for_each(|(index, run)| each(index, run));
     }
 }
 
@@ -287,13 +287,10 @@ impl Fibs4 {
         if let Some(only) = self.tables.load(round).only() {
             return only.lookup_batch(round, addresses);
         }
-        let mut found = [TableIndex::DEFAULT; VECTOR_SIZE];
-        for (index, run) in runs(self.indices(round, whose, &mut found), |index| index) {
-            match self.table(round, index) {
-                Some(table) => table.lookup_batch(round, &mut addresses[run]),
-                None => addresses[run].fill(Leaf::MISS.0),
-            }
-        }
+        self.by_table(round, whose, |index, run| match self.table(round, index) {
+            Some(table) => table.lookup_batch(round, &mut addresses[run]),
+            None => addresses[run].fill(Leaf::MISS.0),
+        });
     }
 }
 
