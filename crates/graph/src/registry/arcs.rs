@@ -121,8 +121,11 @@ impl Graph {
     /// A node begins an arc.
     pub(super) fn begins(&mut self, node: NodeIndex, arc: &str) -> Result<(), GraphError> {
         let at = self.arcs.find(arc)?;
-        self.arcs.arcs[at].starts.insert(node);
-        self.connect_arc(at)
+        let book = &mut self.arcs.arcs[at];
+        book.starts.insert(node);
+        let first = book.features.first().map(|(first, _)| *first);
+        let first = first.and_then(|first| self.info(first)).map(|info| info.name.clone());
+        first.map_or(Ok(()), |first| self.connect(node, &first).map(|_| ()))
     }
 
     /// Gives nodes edges in the order of the arc: packets take other ways, but the graph's order follows edges.
@@ -180,11 +183,13 @@ impl Graph {
         }
         book.enabled.insert(interface, now);
         let published = self.publish_chain(at, interface);
-        let book = &mut self.arcs.arcs[at];
+        let enabled = &mut self.arcs.arcs[at].enabled;
         if published.is_err() {
-            book.enabled.insert(interface, before);
+            enabled.insert(interface, before);
         }
-        book.enabled.retain(|_, features| !features.is_empty());
+        if enabled.get(&interface).is_some_and(BTreeSet::is_empty) {
+            enabled.remove(&interface);
+        }
         published
     }
 
@@ -251,8 +256,11 @@ impl Graph {
             }
             self.arcs.arcs[at].enabled.retain(|_, features| !features.is_empty());
         }
+        let before = self.arcs.known.len();
         self.arcs.known.retain(|chain, _| !chain.contains(&node));
-        self.chains.forget(node, self.arcs.free);
+        if self.arcs.known.len() < before {
+            self.chains.forget(node, self.arcs.free);
+        }
     }
 
     /// All arcs by name, each with the node in which it ends.
