@@ -1,9 +1,8 @@
 //! Scratch: what a node leaves for the next node, beside the packet.
 //!
-//! 16 bytes, of which the first four say what kind of value the others are. They lie in columns of their own, so that
-//! a value of one word costs eight bytes. A node that reads another kind than was
-//! left gets nothing, so that a packet that came another way than the reader expects is not taken at a stranger's word.
-//! The dispatcher forgets scratch that a node has not left anew ([`crate::Vector`]).
+//! 16 bytes. The first four say what kind of value the others are. Kind and words lie in columns of their own, so a
+//! value of one word costs eight bytes. A node that expects another kind reads nothing: the packet came another way
+//! than the node knows. The dispatcher forgets scratch that a node has not left anew ([`crate::Vector`]).
 
 /// Tells kinds of scratch apart: a hash of the kind's name, so that plugins need no list of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,7 +33,7 @@ pub trait ScratchNumber: ScratchValue {}
 
 /// One packet's scratch: nothing, or a value of some kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[repr(C, align(16))]
+#[repr(C)]
 pub struct Scratch {
     pub(crate) kind: u32,
     pub(crate) words: [u32; 3],

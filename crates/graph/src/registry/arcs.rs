@@ -105,7 +105,8 @@ impl Graph {
     /// Adds a registered node to an arc. It is enabled nowhere.
     ///
     /// # Errors
-    /// When there is no such arc or node, or features state an order that is a circle; then nothing has changed.
+    /// When there is no such arc or node, features state an order that is a circle, or there are too many different
+    /// chains; then no packet's way has changed.
     pub fn register_feature(&mut self, feature: Feature) -> Result<(), GraphError> {
         let (at, node) = (self.arcs.find(feature.arc)?, self.find(feature.node)?);
         let mut features = self.arcs.arcs[at].features.clone();
@@ -113,9 +114,14 @@ impl Graph {
             return Err(GraphError::NameTaken(feature.node.into()));
         }
         features.push((node, feature));
-        self.arcs.arcs[at].features = sorted(&features)?;
-        self.connect_arc(at)?;
-        self.publish_arc(at)
+        let before = std::mem::replace(&mut self.arcs.arcs[at].features, sorted(&features)?);
+        let added = self.connect_arc(at).and_then(|()| self.publish_arc(at));
+        if added.is_err() {
+            // Chains as they were are known: publishing them again needs no room.
+            self.arcs.arcs[at].features = before;
+            self.publish_arc(at)?;
+        }
+        added
     }
 
     /// A node begins an arc.

@@ -140,7 +140,7 @@ fn a_feature_that_only_looks_sees_each_packet_once_and_changes_nothing() {
     assert_eq!(bed.errors().get(&("dispatcher".into(), "edge leads nowhere".into())), None);
 }
 
-/// A feature is enabled before it is told what to do on an interface, and disabled after that.
+/// Control may enable a feature before its rule is published, and disable it after the rule is gone.
 #[test]
 fn every_feature_passes_packets_on_of_interfaces_for_which_it_has_no_rule() {
     let (mut bed, ports) = with_labels();

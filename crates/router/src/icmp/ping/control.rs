@@ -277,7 +277,9 @@ impl Router {
         // The source and the destination of a request are of one family.
         let source = source.filter(|source| Family::of(*source) == family);
         let source = source.ok_or_else(|| self.no_source(wanted.source.or(out.interface), destination))?;
-        self.member_of(family, table).ok_or(PingError::NobodysTable(self.ip.id_of(table)))?;
+        if !self.has_member(family, table) {
+            return Err(PingError::NobodysTable(self.ip.id_of(table)).into());
+        }
         let (lines, receiver) = crossbeam_channel::bounded(LINES);
         let statistics = Arc::<Mutex<Statistics>>::default();
         let identifier = self.pings.free_identifier();
@@ -308,13 +310,9 @@ impl Router {
         }
     }
 
-    /// An interface whose received packets are looked up in this table.
-    fn member_of(&self, family: Family, table: TableIndex) -> Option<InterfaceIndex> {
-        match table {
-            // No interface has the index 0, and packets without an interface are looked up in the default table.
-            TableIndex::DEFAULT => Some(InterfaceIndex(0)),
-            _ => self.interfaces.iter().find(|interface| interface.table(family) == table).map(|member| member.index),
-        }
+    /// Whether some interface's received packets are looked up in this table, or it is the default table.
+    fn has_member(&self, family: Family, table: TableIndex) -> bool {
+        table == TableIndex::DEFAULT || self.interfaces.iter().any(|interface| interface.table(family) == table)
     }
 
     /// Handles a worker's report of a request or an answer.
@@ -334,7 +332,8 @@ impl Router {
         let due = self.pings.live.iter().filter(|ping| ping.due <= now).map(|ping| ping.identifier);
         for identifier in due.collect::<Vec<_>>() {
             let ping = self.pings.live.iter().find(|ping| ping.identifier == identifier);
-            let rx = ping.and_then(|ping| ping.wanted.link().or(self.member_of(ping.wanted.family(), ping.table)));
+            let has_member = |ping: &Ping| self.has_member(ping.wanted.family(), ping.table);
+            let rx = ping.and_then(|ping| ping.wanted.link().or(has_member(ping).then_some(InterfaceIndex(0))));
             let ping = self.pings.live.iter_mut().find(|ping| ping.identifier == identifier).expect("listed above");
             let sent = ping.statistics().sent;
             // A ping cannot go on either when no interface belongs to its table any more.
@@ -352,8 +351,8 @@ impl Router {
             let patience = ping.interval.clamp(PATIENCE, MOST_PATIENCE);
             ping.due = now + if sequence == ping.wanted.repeat { patience } else { ping.interval };
             let Wanted { destination, size, ttl, dont_fragment, .. } = ping.wanted;
-            let (sequence, source, peer) = (sequence as u16, ping.source, ping.wanted.peer());
-            let request = Request { rx, identifier, sequence, source, destination, size, ttl, dont_fragment };
+            let (sequence, source, table, peer) = (sequence as u16, ping.source, ping.table, ping.wanted.peer());
+            let request = Request { rx, table, identifier, sequence, source, destination, size, ttl, dont_fragment };
             // Before the request is sent, because the answer may come quickly.
             self.change_awaited(peer.address, move |awaited| awaited.expect(identifier, peer, ANSWERS));
             self.send_request(request);

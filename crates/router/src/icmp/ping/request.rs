@@ -9,6 +9,9 @@ use crate::events::EventSender;
 use crate::headers;
 use crate::icmp6::{ReplyPath, choose_reply_path};
 use crate::interface::SharedViews;
+use crate::ip::control::TableIndex;
+use crate::ip::fibs::mark_of;
+use graph::Lazy;
 use graph::buffer::{DATA_SIZE, HEADROOM};
 use graph::{
     Behaviour, CounterSpec, EdgeIndex, Expand, Expansion, Graph, GraphError, InterfaceIndex, NodeIndex, NodeSpec,
@@ -67,8 +70,10 @@ pub(super) const fn headers_of(family: Family) -> usize {
 /// An echo request to be made. Source and destination are of one family.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request {
-    /// As if it came from there: it is looked up in that interface's table, or goes onto its link.
+    /// The interface onto whose link it goes; number 0 where routes say the way.
     pub rx: InterfaceIndex,
+    /// The table in which it is looked up then.
+    pub table: TableIndex,
     pub identifier: u16,
     pub sequence: u16,
     pub source: IpAddr,
@@ -196,6 +201,9 @@ impl EchoRequests {
             length: bytes.len() as u16,
             ..Row::default()
         };
+        if request.rx == InterfaceIndex(0) {
+            row.set_lazy(Lazy::Table, mark_of(request.table));
+        }
         x.cx.count(SENT, 1);
         let to = self.leave(x, &mut row, &request);
         x.originate(row, to);
