@@ -2,8 +2,9 @@
 //! holds all that a worker needs to forward.
 //!
 //! A line is a head word, read and written atomically, and a body. For a single path the body is the link header to
-//! write; for several paths, the buckets over which flows are spread. Workers read the head first and the body after
-//! it.
+//! write; for several paths, the buckets over which flows are spread, over as many lines as they need; for a midchain,
+//! where its packets go next, with a header of up to 128 bytes on the two lines behind; for a custom object, what its
+//! node wants there. Workers read the head first and the rest after it.
 //!
 //! Changing an object under a million prefixes is one atomic write: [`Objects::replace`] fills a spare line and turns
 //! the old head into a redirection to it. When every worker has begun a new round, no worker can be reading the old
@@ -12,21 +13,30 @@
 
 use crate::leaf::Leaf;
 use crate::memory::{Pages, Reserved, SYSTEM_PAGE, Zeroed};
-use rcu::{Domain, Round};
+use rcu::Domain;
 use std::cell::UnsafeCell;
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+mod read;
+#[cfg(test)]
+mod tests;
+
+pub use read::{ObjectHandle, ObjectRef, ObjectsRef};
+
 /// Most objects.
 pub const MAX_OBJECTS: usize = 1 << 20;
-/// Longest link header that is written in front of a packet: Ethernet with two tags and
-/// room for a few labels.
+/// Longest link header of an adjacency: Ethernet with two tags, and some bytes more.
 pub const MAX_REWRITE: usize = 36;
-/// Most labels that are pushed on a packet: as many as fit behind an Ethernet header.
-pub const MAX_LABELS: usize = (MAX_REWRITE - 14) / 4;
+/// Longest header that a midchain writes in front of a packet.
+pub const MAX_LONG_REWRITE: usize = 128;
+/// Lines of a midchain: the first, and those with the header.
+pub const MIDCHAIN_LINES: usize = 1 + MAX_LONG_REWRITE / size_of::<Line>();
+/// Most bytes in a custom object.
+pub const MAX_CUSTOM: usize = BODY;
 /// Most buckets of a load balance.
 pub const MAX_BUCKETS: usize = 64;
 /// Buckets in one line.
@@ -35,48 +45,18 @@ const BODY: usize = 56;
 /// Offset of the next hop in an adjacency's body: the interface is before it, the link header behind it.
 const HOP: usize = 4;
 const REWRITE: usize = HOP + 16;
-
-/// Kinds of leaf. A lookup node gives each kind an edge of its own.
-pub mod kind {
-    /// No route.
-    pub const MISS: u8 = 0;
-    /// Discard silently.
-    pub const DROP: u8 = 1;
-    /// Through an adjacency: one next hop on one interface.
-    pub const ADJACENCY: u8 = 2;
-    /// To a neighbour on an attached network that is not known yet.
-    pub const GLEAN: u8 = 3;
-    /// To this router.
-    pub const RECEIVE: u8 = 4;
-    /// Over several paths.
-    pub const LOAD_BALANCE: u8 = 5;
-    /// To the host's control plane.
-    pub const PUNT: u8 = 6;
-    /// Discard, and notify the sender that there is no route.
-    pub const UNREACHABLE: u8 = 7;
-    /// Discard, and notify the sender that forwarding is prohibited.
-    pub const PROHIBIT: u8 = 8;
-    /// To all hosts of an attached network; not forwarded.
-    pub const BROADCAST: u8 = 9;
-    /// Look up in another table, the leaf's index.
-    pub const LOOKUP: u8 = 10;
-    /// Count, and then forward by the leaf that is stored at this place (the leaf's index).
-    pub const COUNTED: u8 = 11;
-    /// For labels: pop it, and send the packet inside by an adjacency.
-    pub const POP: u8 = 12;
-    /// For labels: pop it, and look up the packet inside in an IP table.
-    pub const POP_LOOKUP: u8 = 13;
-    /// For labels: swap it for the one beside the leaf, and send by an adjacency.
-    pub const SWAP: u8 = 14;
-    /// How many kinds there can be.
-    pub const COUNT: usize = 16;
-}
+// Of a midchain, where an adjacency has its link header.
+const NEXT: usize = REWRITE;
+const FIX_UP: usize = NEXT + 4;
+const OUT: usize = FIX_UP + 2;
 
 /// An object as control describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Object {
     Adjacency(Adjacency),
     LoadBalance(LoadBalance),
+    Midchain(Midchain),
+    Custom(Custom),
 }
 
 /// Where packets of several next hops go.
@@ -102,20 +82,44 @@ pub struct Adjacency {
     pub next_hop: IpAddr,
     /// The link header, at most [`MAX_REWRITE`] bytes; empty when not complete.
     pub rewrite: Vec<u8>,
-    /// Number of label stack entries at its end.
-    pub labels: u8,
-    /// How many of them, from the bottom up, copy time to live and traffic class from the packet under them.
-    pub copies: u8,
-    /// Bits of [`mark`].
-    pub marks: u8,
+    /// Bits for the owner and its nodes, which this crate does not interpret.
+    pub owner: u16,
 }
 
-/// Further properties of an adjacency.
-pub mod mark {
-    /// A label that is popped passes its time to live and traffic class to the header below (RFC 3443, uniform model).
-    pub const UNIFORM: u8 = 1;
-    /// The neighbour was not confirmed recently.
-    pub const STALE: u8 = 2;
+/// Where packets go that get a header and are sent on by that: into tunnels.
+///
+/// It is an adjacency with more lines: a node that expects an adjacency finds one that is not complete, and sends its
+/// packets by `edge` to the node that knows midchains. So an adjacency becomes a midchain, and a midchain an
+/// adjacency, in one atomic write, whatever the leaves say that name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Midchain {
+    /// The edge by which a node for adjacencies sends packets to the node for midchains.
+    pub edge: u16,
+    /// The edge that the node for midchains uses.
+    pub out: u16,
+    /// Largest network-layer packet that gets the header.
+    pub mtu: u16,
+    pub interface: u32,
+    pub next_hop: IpAddr,
+    /// The header, at most [`MAX_LONG_REWRITE`] bytes.
+    pub rewrite: Vec<u8>,
+    /// Which function completes the header for each packet, by the owner's numbers; 0: none.
+    pub fix_up: u16,
+    /// Where the packet goes with its header: what the owner's table says for the header's destination.
+    pub next: Leaf,
+    /// Bits for the owner and its nodes, which this crate does not interpret.
+    pub owner: u16,
+}
+
+/// What one node knows how to forward by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Custom {
+    /// The edge to that node.
+    pub edge: u16,
+    /// At most [`MAX_CUSTOM`] bytes that the node reads, by a layout of its own.
+    pub bytes: Vec<u8>,
+    /// Bits for the owner and its nodes, which this crate does not interpret.
+    pub owner: u16,
 }
 
 /// There is no room for another object.
@@ -141,39 +145,48 @@ unsafe impl Zeroed for Line {}
 // SAFETY: the body is written only while no reader can be reading it (module docs).
 unsafe impl Sync for Line {}
 
-// The head word, from the lowest byte: state, rewrite length or log2 of buckets, edge or the flow fields (16 bits), MTU
-// (16 bits), number of labels and of those that copy (4 bits each), marks. A redirection has the index of its line in
-// the upper half.
+// The head word, from the lowest byte: state; bytes of the rewrite or log2 of buckets; edge or the flow fields (16 bits);
+// MTU (16 bits); the owner's bits (16). A redirection has the index of its line in the upper half.
 const STATE_COMPLETE: u8 = 1;
 const STATE_INCOMPLETE: u8 = 2;
 const STATE_LOAD_BALANCE: u8 = 3;
 const STATE_REDIRECTED: u8 = 4;
-const LABELS: u32 = 48;
-const COPIES: u32 = 52;
-const MARKS: u32 = 56;
+const STATE_MIDCHAIN: u8 = 5;
+const STATE_CUSTOM: u8 = 6;
+const OWNER: u32 = 48;
 
 fn head_of(object: &Object) -> u64 {
-    let word = |state: u8, size: u8, edge: u16, mtu: u16| {
-        state as u64 | (size as u64) << 8 | (edge as u64) << 16 | (mtu as u64) << 32
+    let word = |state: u8, size: usize, edge: u16, mtu: u16, owner: u16| {
+        state as u64 | (size as u64) << 8 | (edge as u64) << 16 | (mtu as u64) << 32 | (owner as u64) << OWNER
     };
-    let labels = |a: &Adjacency| (a.labels as u64) << LABELS | (a.copies as u64) << COPIES | (a.marks as u64) << MARKS;
     match object {
-        Object::Adjacency(a) if a.complete => word(STATE_COMPLETE, a.rewrite.len() as u8, a.edge, a.mtu) | labels(a),
-        Object::Adjacency(a) => word(STATE_INCOMPLETE, 0, a.edge, a.mtu) | labels(a),
-        Object::LoadBalance(b) => word(STATE_LOAD_BALANCE, b.buckets.len().ilog2() as u8, b.flow, 0),
+        Object::Adjacency(a) => {
+            let state = if a.complete { STATE_COMPLETE } else { STATE_INCOMPLETE };
+            word(state, a.rewrite.len(), a.edge, a.mtu, a.owner)
+        }
+        Object::LoadBalance(b) => word(STATE_LOAD_BALANCE, b.buckets.len().ilog2() as usize, b.flow, 0, 0),
+        Object::Midchain(m) => word(STATE_MIDCHAIN, m.rewrite.len(), m.edge, m.mtu, m.owner),
+        Object::Custom(c) => word(STATE_CUSTOM, c.bytes.len(), c.edge, 0, c.owner),
     }
 }
 
-/// The bodies of an object's lines: one line, except for load balances with many buckets.
+/// The interface and the next hop at the begin of a body.
+fn body_to(interface: u32, next_hop: IpAddr) -> [u8; BODY] {
+    let mut body = [0; BODY];
+    body[..4].copy_from_slice(&interface.to_ne_bytes());
+    match next_hop {
+        IpAddr::V4(hop) => body[HOP..HOP + 4].copy_from_slice(&hop.octets()),
+        IpAddr::V6(hop) => body[HOP..REWRITE].copy_from_slice(&hop.octets()),
+    }
+    body
+}
+
+/// The bodies of an object's lines: one line, except for load balances with many buckets. The header of a midchain
+/// follows on lines of its own.
 fn bodies_of(object: &Object) -> Vec<[u8; BODY]> {
     match object {
         Object::Adjacency(a) => {
-            let mut body = [0; BODY];
-            body[..4].copy_from_slice(&a.interface.to_ne_bytes());
-            match a.next_hop {
-                IpAddr::V4(hop) => body[HOP..HOP + 4].copy_from_slice(&hop.octets()),
-                IpAddr::V6(hop) => body[HOP..REWRITE].copy_from_slice(&hop.octets()),
-            }
+            let mut body = body_to(a.interface, a.next_hop);
             body[REWRITE..REWRITE + a.rewrite.len()].copy_from_slice(&a.rewrite);
             vec![body]
         }
@@ -186,6 +199,18 @@ fn bodies_of(object: &Object) -> Vec<[u8; BODY]> {
                 body
             };
             buckets.chunks(BUCKETS_IN_LINE).map(line).collect()
+        }
+        Object::Midchain(m) => {
+            let mut body = body_to(m.interface, m.next_hop);
+            body[NEXT..NEXT + 4].copy_from_slice(&m.next.0.to_ne_bytes());
+            body[FIX_UP..FIX_UP + 2].copy_from_slice(&m.fix_up.to_ne_bytes());
+            body[OUT..OUT + 2].copy_from_slice(&m.out.to_ne_bytes());
+            vec![body]
+        }
+        Object::Custom(c) => {
+            let mut body = [0; BODY];
+            body[..c.bytes.len()].copy_from_slice(&c.bytes);
+            vec![body]
         }
     }
 }
@@ -254,6 +279,13 @@ impl Lines {
             // SAFETY: by contract no reader is reading this body, and there is one writer.
             unsafe { *line.body.get() = body };
         }
+        if let Object::Midchain(midchain) = object {
+            let lines = &self.lines[index as usize + 1..][..MIDCHAIN_LINES - 1];
+            let mut header = [0; MAX_LONG_REWRITE];
+            header[..midchain.rewrite.len()].copy_from_slice(&midchain.rewrite);
+            // SAFETY: as above, for whole lines, which are nothing but cells.
+            unsafe { lines.as_ptr().cast_mut().cast::<[u8; MAX_LONG_REWRITE]>().write(header) };
+        }
         self.lines[index as usize].head.store(head_of(object), Ordering::Release);
     }
 }
@@ -261,9 +293,15 @@ impl Lines {
 /// How many lines an object takes.
 fn run_of(object: &Object) -> usize {
     match object {
-        Object::Adjacency(_) => 1,
-        Object::LoadBalance(b) => b.buckets.len().div_ceil(BUCKETS_IN_LINE),
+        Object::Adjacency(_) | Object::Custom(_) => 1,
+        Object::LoadBalance(b) => lines_of_buckets(b.buckets.len()),
+        Object::Midchain(_) => MIDCHAIN_LINES,
     }
+}
+
+/// How many lines so many buckets take.
+pub const fn lines_of_buckets(buckets: usize) -> usize {
+    buckets.div_ceil(BUCKETS_IN_LINE)
 }
 
 /// The control side: makes, changes and frees objects. One writer.
@@ -316,18 +354,19 @@ impl Objects {
     /// When there is no room.
     ///
     /// # Panics
-    /// When the object exceeds its bounds (rewrite length, number of buckets).
+    /// When the object exceeds its bounds (bytes of the header, number of buckets).
     pub fn insert(&mut self, object: &Object) -> Result<u32, ObjectsFull> {
         self.insert_with_room(object, 1)
     }
 
-    /// As [`Objects::insert`], with room for this many buckets, in case it is or becomes a load balance.
+    /// As [`Objects::insert`], with room for this many lines ([`lines_of_buckets`], [`MIDCHAIN_LINES`]), in case it
+    /// becomes an object that needs them.
     ///
     /// # Errors
     /// As [`Objects::insert`].
-    pub fn insert_with_room(&mut self, object: &Object, buckets: usize) -> Result<u32, ObjectsFull> {
+    pub fn insert_with_room(&mut self, object: &Object, lines: usize) -> Result<u32, ObjectsFull> {
         check(object);
-        let run = run_of(object).max(buckets.div_ceil(BUCKETS_IN_LINE));
+        let run = run_of(object).max(lines);
         let index = self.lines.take(run)?;
         self.lines.write(index, object);
         self.runs.insert(index, run);
@@ -445,363 +484,11 @@ fn check(object: &Object) {
     match object {
         Object::Adjacency(a) => {
             assert!(a.rewrite.len() <= MAX_REWRITE && a.complete != a.rewrite.is_empty());
-            assert!(usize::from(a.labels) <= MAX_LABELS && a.copies <= a.labels);
         }
         Object::LoadBalance(LoadBalance { buckets: b, .. }) => {
             assert!(b.len().is_power_of_two() && b.len() <= MAX_BUCKETS)
         }
-    }
-}
-
-/// The readers' side: cheap to clone, one for each node that forwards.
-#[derive(Clone)]
-pub struct ObjectHandle {
-    lines: Arc<Lines>,
-}
-
-/// An object as a worker sees it, for one round.
-#[derive(Clone, Copy)]
-pub struct ObjectRef<'r> {
-    head: u64,
-    line: &'r Line,
-    lines: &'r [Line],
-    index: usize,
-}
-
-/// All objects, for one round.
-#[derive(Clone, Copy)]
-pub struct ObjectsRef<'r> {
-    // An array, so that masked indices need no bounds check.
-    lines: &'r [Line; MAX_OBJECTS],
-}
-
-impl ObjectHandle {
-    /// Borrows all objects, for nodes that look up many of them.
-    #[inline(always)]
-    pub fn load<'r>(&'r self, _round: &'r Round<'_>) -> ObjectsRef<'r> {
-        ObjectsRef { lines: (&*self.lines.lines).try_into().expect("length set in new") }
-    }
-
-    /// The object of a leaf: see [`ObjectsRef::get`].
-    #[inline(always)]
-    pub fn get<'r>(&'r self, round: &'r Round<'_>, index: u32) -> ObjectRef<'r> {
-        self.load(round).get(index)
-    }
-}
-
-impl<'r> ObjectsRef<'r> {
-    /// Prefetches the object of a leaf.
-    #[inline(always)]
-    pub fn prefetch(&self, index: u32) {
-        let line = &self.lines[index as usize & (MAX_OBJECTS - 1)];
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a hint, which reads and writes nothing.
-        unsafe {
-            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(std::ptr::from_ref(line).cast());
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = line;
-    }
-
-    /// The object of a leaf. An index that was never allocated reads as an empty object: incomplete, without buckets.
-    #[inline(always)]
-    pub fn get(&self, index: u32) -> ObjectRef<'r> {
-        let lines = self.lines;
-        let mut at = index as usize & (MAX_OBJECTS - 1);
-        let mut head = lines[at].head.load(Ordering::Acquire);
-        if head as u8 == STATE_REDIRECTED {
-            at = (head >> 32) as usize & (MAX_OBJECTS - 1);
-            head = lines[at].head.load(Ordering::Acquire);
-        }
-        ObjectRef { head, line: &lines[at], lines, index: at }
-    }
-}
-
-impl<'r> ObjectRef<'r> {
-    #[inline(always)]
-    fn body(&self) -> &'r [u8; BODY] {
-        // SAFETY: the writer does not touch this body until this worker has begun another round.
-        unsafe { &*self.line.body.get() }
-    }
-
-    /// Whether packets can be sent: the link header is known.
-    #[inline(always)]
-    pub fn is_complete(&self) -> bool {
-        self.head as u8 == STATE_COMPLETE
-    }
-
-    #[inline(always)]
-    pub fn edge(&self) -> u16 {
-        (self.head >> 16) as u16
-    }
-
-    #[inline(always)]
-    pub fn mtu(&self) -> u16 {
-        (self.head >> 32) as u16
-    }
-
-    /// Number of label stack entries at the end of the link header.
-    #[inline(always)]
-    pub fn labels(&self) -> usize {
-        (self.head >> LABELS) as usize & 0xf
-    }
-
-    /// How many of these copy time to live and traffic class.
-    #[inline(always)]
-    pub fn copies(&self) -> usize {
-        (self.head >> COPIES) as usize & 0xf
-    }
-
-    /// Bits of [`mark`].
-    #[inline(always)]
-    pub fn marks(&self) -> u8 {
-        (self.head >> MARKS) as u8
-    }
-
-    pub fn interface(&self) -> u32 {
-        let body = self.body();
-        u32::from_ne_bytes([body[0], body[1], body[2], body[3]])
-    }
-
-    /// The next hop, of an adjacency for IPv4.
-    pub fn next_hop(&self) -> Ipv4Addr {
-        let body = self.body();
-        Ipv4Addr::new(body[HOP], body[HOP + 1], body[HOP + 2], body[HOP + 3])
-    }
-
-    /// The next hop, of an adjacency for IPv6.
-    pub fn next_hop6(&self) -> Ipv6Addr {
-        let hop: &[u8; 16] = self.body()[HOP..].first_chunk().expect("the body is longer");
-        Ipv6Addr::from(*hop)
-    }
-
-    /// The link header.
-    #[inline(always)]
-    pub fn rewrite(&self) -> &'r [u8] {
-        let length = ((self.head >> 8) as u8 as usize).min(MAX_REWRITE);
-        &self.body()[REWRITE..REWRITE + length]
-    }
-
-    /// The link header, if it is Ethernet without tags.
-    #[inline(always)]
-    pub fn ethernet(&self) -> Option<&'r [u8; 14]> {
-        ((self.head >> 8) as u8 == 14).then(|| self.body()[REWRITE..REWRITE + 14].try_into().expect("14 bytes"))
-    }
-
-    /// How many buckets it has, if it is a load balance.
-    #[inline]
-    fn bucket_count(&self) -> usize {
-        1 << ((self.head >> 8) as u8).min(MAX_BUCKETS.ilog2() as u8)
-    }
-
-    /// Which fields identify a flow for this load balance; 0: the default.
-    #[inline]
-    pub fn flow(&self) -> u16 {
-        (self.head >> 16) as u16
-    }
-
-    /// The leaves of all buckets of a load balance.
-    pub fn buckets(&self) -> impl Iterator<Item = Leaf> + '_ {
-        (0..self.bucket_count() as u32).map(|bucket| self.bucket(bucket))
-    }
-
-    /// The link header, if it is Ethernet with one tag.
-    #[inline(always)]
-    pub fn ethernet_tagged(&self) -> Option<&'r [u8; 18]> {
-        ((self.head >> 8) as u8 == 18).then(|| self.body()[REWRITE..REWRITE + 18].try_into().expect("18 bytes"))
-    }
-
-    /// The link header, if it is Ethernet with two tags.
-    #[inline(always)]
-    pub fn ethernet_double_tagged(&self) -> Option<&'r [u8; 22]> {
-        ((self.head >> 8) as u8 == 22).then(|| self.body()[REWRITE..REWRITE + 22].try_into().expect("22 bytes"))
-    }
-
-    /// The leaf for a flow, by its hash.
-    #[inline]
-    pub fn bucket(&self, hash: u32) -> Leaf {
-        if self.head as u8 != STATE_LOAD_BALANCE {
-            return Leaf::MISS;
-        }
-        let count = self.bucket_count();
-        let bucket = hash as usize & (count - 1);
-        let Some(line) = self.lines.get(self.index + bucket / BUCKETS_IN_LINE) else {
-            return Leaf::MISS;
-        };
-        // SAFETY: as in `body`.
-        let body = unsafe { &*line.body.get() };
-        let at = bucket % BUCKETS_IN_LINE * 4;
-        Leaf(u32::from_ne_bytes([body[at], body[at + 1], body[at + 2], body[at + 3]]))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-    use std::sync::atomic::AtomicBool;
-
-    #[test]
-    fn a_prepared_change_comes_into_force_when_carried_out_unless_another_was_made() {
-        let domain = Domain::new(1);
-        let mut objects = Objects::new(&domain).unwrap();
-        let handle = objects.handle();
-        let mut reader = domain.register().unwrap();
-        let index = objects.insert(&adjacency(1)).unwrap();
-        let mut edge = || {
-            domain.collect();
-            handle.get(&reader.round(), index).edge()
-        };
-        let later = objects.prepare(index, &adjacency(2)).unwrap();
-        assert_eq!(edge(), 1);
-        later.carry_out();
-        assert_eq!((edge(), edge(), edge()), (2, 2, 2));
-        let too_late = objects.prepare(index, &adjacency(3)).unwrap();
-        objects.replace(index, &adjacency(4)).unwrap();
-        too_late.carry_out();
-        assert_eq!((edge(), edge(), edge()), (4, 4, 4));
-        let too_late = objects.prepare(index, &adjacency(5)).unwrap();
-        objects.remove(index);
-        let other = objects.insert(&adjacency(6)).unwrap();
-        too_late.carry_out();
-        assert_eq!(handle.get(&reader.round(), other).edge(), 6);
-    }
-
-    fn adjacency(value: u8) -> Object {
-        Object::Adjacency(Adjacency {
-            edge: value as u16,
-            complete: true,
-            mtu: 1000 + value as u16,
-            interface: value as u32,
-            next_hop: Ipv4Addr::new(0, 0, 0, 7).into(),
-            rewrite: vec![value; 14],
-            labels: 1 + value % 3,
-            copies: value % 2,
-            marks: value,
-        })
-    }
-
-    #[test]
-    fn the_lines_of_objects_that_are_gone_go_back() {
-        let domain = Domain::new(1);
-        let mut objects = Objects::new(&domain).unwrap();
-        const MANY: usize = 20_000;
-        let indices: Vec<u32> = (0..MANY).map(|_| objects.insert(&adjacency(1)).unwrap()).collect();
-        indices.iter().for_each(|index| objects.replace(*index, &adjacency(2)).unwrap());
-        // Two objects stay, and with them the lines between; one with a prepared change has its new line far behind.
-        let (kept, changed) = (indices[0], indices[700]);
-        let later = objects.prepare(changed, &adjacency(4)).unwrap();
-        for index in indices.iter().filter(|index| ![kept, changed].contains(*index)) {
-            objects.remove(*index);
-        }
-        domain.collect_all();
-        objects.trim();
-        assert!(objects.lines.lines.resident() > MANY * size_of::<Line>());
-        later.carry_out();
-        domain.collect_all();
-        objects.trim();
-        assert!(objects.lines.lines.resident() <= 1024 * size_of::<Line>());
-        // No index is allocated twice.
-        let again: BTreeSet<u32> = (0..MANY).map(|_| objects.insert(&adjacency(3)).unwrap()).collect();
-        assert!(again.len() == MANY && !again.contains(&kept) && !again.contains(&changed));
-        let (mut reader, handle) = (domain.register().unwrap(), objects.handle());
-        let round = reader.round();
-        assert_eq!((handle.get(&round, kept).edge(), handle.get(&round, changed).edge()), (2, 4));
-        assert!(again.iter().all(|index| handle.get(&round, *index).edge() == 3));
-    }
-
-    #[test]
-    fn an_object_reads_back_as_it_was_made() {
-        let domain = Domain::new(1);
-        let mut objects = Objects::new(&domain).unwrap();
-        let index = objects.insert(&adjacency(9)).unwrap();
-        let mut reader = domain.register().unwrap();
-        let handle = objects.handle();
-        let round = reader.round();
-        let object = handle.get(&round, index);
-        assert!(object.is_complete());
-        assert_eq!(
-            (object.edge(), object.mtu(), object.interface(), object.next_hop()),
-            (9, 1009, 9, Ipv4Addr::new(0, 0, 0, 7))
-        );
-        assert_eq!(object.rewrite(), [9; 14]);
-        assert_eq!(object.ethernet(), Some(&[9; 14]));
-        assert_eq!(object.bucket(1), Leaf::MISS);
-        let index = objects.insert(&adjacency(5)).unwrap();
-        let object = handle.get(&round, index);
-        assert_eq!((object.mtu(), object.labels(), object.copies(), object.marks()), (1005, 3, 1, 5));
-    }
-
-    #[test]
-    fn buckets_of_every_size_are_found() {
-        let domain = Domain::new(1);
-        let mut objects = Objects::new(&domain).unwrap();
-        let mut reader = domain.register().unwrap();
-        let handle = objects.handle();
-        for log in 0..=6 {
-            let leaves: Vec<_> = (0..1 << log).map(|i| Leaf::new(kind::ADJACENCY, i)).collect();
-            let index =
-                objects.insert(&Object::LoadBalance(LoadBalance { buckets: leaves.clone(), flow: 0x17f })).unwrap();
-            let round = reader.round();
-            for hash in 0..200u32 {
-                let expected = leaves[hash as usize % leaves.len()];
-                assert_eq!(handle.get(&round, index).bucket(hash), expected);
-            }
-            assert_eq!(handle.get(&round, index).buckets().collect::<Vec<_>>(), leaves);
-        }
-    }
-
-    #[test]
-    fn lines_come_back_after_replacing_and_removing() {
-        let domain = Domain::new(1);
-        let mut objects = Objects::new(&domain).unwrap();
-        for n in 0..1000u32 {
-            let index = objects.insert(&adjacency(n as u8)).unwrap();
-            objects.replace(index, &adjacency(1)).unwrap();
-            if n % 3 == 0 {
-                objects.replace(index, &adjacency(2)).unwrap();
-            }
-            if n % 2 == 0 {
-                domain.collect();
-            }
-            objects.remove(index);
-            domain.collect();
-            domain.collect();
-        }
-        assert!(objects.is_empty());
-        let spare = objects.lines.spare.lock().unwrap();
-        assert!(spare.standing_in.is_empty());
-        assert_eq!(spare.free.values().map(Vec::len).sum::<usize>(), spare.fresh);
-        assert!(spare.fresh < 20, "{}", spare.fresh);
-    }
-
-    #[test]
-    fn a_reader_sees_the_old_object_or_the_new_one_never_a_mixture() {
-        let domain = Domain::new(1);
-        let mut objects = Objects::new(&domain).unwrap();
-        let index = objects.insert(&adjacency(0)).unwrap();
-        let handle = objects.handle();
-        let stop = Arc::new(AtomicBool::new(false));
-        let reading = {
-            let (domain, stop) = (domain.clone(), stop.clone());
-            std::thread::spawn(move || {
-                let mut reader = domain.register().unwrap();
-                while !stop.load(Ordering::Relaxed) {
-                    let round = reader.round();
-                    for _ in 0..50 {
-                        let object = handle.get(&round, index);
-                        let value = object.edge() as u8;
-                        assert_eq!(object.rewrite(), [value; 14]);
-                        assert_eq!(object.interface(), value as u32);
-                    }
-                }
-            })
-        };
-        for n in 0..50_000u32 {
-            objects.replace(index, &adjacency(n as u8)).unwrap();
-            domain.collect();
-        }
-        stop.store(true, Ordering::Relaxed);
-        reading.join().unwrap();
+        Object::Midchain(m) => assert!(m.rewrite.len() <= MAX_LONG_REWRITE),
+        Object::Custom(c) => assert!(c.bytes.len() <= MAX_CUSTOM),
     }
 }

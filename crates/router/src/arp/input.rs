@@ -12,6 +12,7 @@
 use crate::events::EventSender;
 use crate::interface::{InterfaceView, SharedViews};
 use crate::ip::Fibs4;
+use crate::ip::class;
 use crate::ip::on_link::OnLink;
 use crate::neighbour::learn::{Learner, NotLearned};
 use crate::neighbour::limit::{Bucket, ByInterface};
@@ -23,7 +24,7 @@ use std::fmt;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use tables::object::MAX_BUCKETS;
-use tables::{Leaf, Lookup4, ObjectHandle, kind};
+use tables::{Leaf, Lookup4, ObjectHandle};
 use wire::arp::{self, Arp, Operation, ParseError};
 use wire::ethernet::EtherType;
 use wire::vlan::LinkHeader;
@@ -319,20 +320,20 @@ impl ArpInput {
     }
 
     fn leads_elsewhere(&self, cx: &Context<'_>, leaf: Leaf, asked_on: InterfaceIndex) -> bool {
-        match leaf.kind() {
-            kind::RECEIVE => true,
-            kind::GLEAN => self.tables.objects.get(cx.round, leaf.index()).interface() != asked_on.0,
-            kind::ADJACENCY => {
+        match leaf.class() {
+            class::RECEIVE => true,
+            class::GLEAN => self.tables.objects.get(cx.round, leaf.index()).interface() != asked_on.0,
+            class::ADJACENCY => {
                 // An adjacency without a next hop is a loopback's, and no host is behind that. An address that another
                 // interface uses has its network there.
                 let adjacency = self.tables.objects.get(cx.round, leaf.index());
                 adjacency.interface() != asked_on.0 && !adjacency.next_hop().is_unspecified()
             }
-            kind::LOAD_BALANCE => {
+            class::LOAD_BALANCE => {
                 let balance = self.tables.objects.get(cx.round, leaf.index());
                 (0..MAX_BUCKETS as u32).all(|hash| {
                     let member = balance.bucket(hash);
-                    member.kind() != kind::LOAD_BALANCE && self.leads_elsewhere(cx, member, asked_on)
+                    member.class() != class::LOAD_BALANCE && self.leads_elsewhere(cx, member, asked_on)
                 })
             }
             // No route, or one that discards: the asker must not believe that the host can be reached.

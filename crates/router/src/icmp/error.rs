@@ -17,11 +17,12 @@ use crate::events::EventSender;
 use crate::headers::is_one_host;
 use crate::interface::SharedViews;
 use crate::ip::Fibs4;
+use crate::ip::class;
 use crate::mpls::BEHIND_LABEL;
 use crate::rate::TokenBucket;
 use graph::{Context, InterfaceIndex, Map, NodeSpec, Row, Scratch, Vector, flag};
 use std::net::Ipv4Addr;
-use tables::{ObjectHandle, kind};
+use tables::ObjectHandle;
 use wire::Family;
 use wire::batch::check;
 use wire::checksum;
@@ -206,8 +207,8 @@ impl IcmpError {
         }
         let table = self.fibs.index_for(cx.round, row);
         let leaf = self.fibs.first_way(cx.round, table, sender.into(), &self.objects);
-        match leaf.kind() {
-            kind::ADJACENCY | kind::GLEAN => {
+        match leaf.class() {
+            class::ADJACENCY | class::GLEAN => {
                 let object = self.objects.get(cx.round, leaf.index());
                 let next_hop = Some(object.next_hop()).filter(|hop| !hop.is_unspecified()).unwrap_or(sender);
                 let out = InterfaceIndex(object.interface());

@@ -16,12 +16,13 @@ use crate::icmp::ping::{Refusal, answer};
 use crate::icmp::report::{self, keep_first_buffer, reason_of};
 use crate::interface::SharedViews;
 use crate::ip::Fibs6;
+use crate::ip::class;
 use crate::ip6::OUR_HOP_LIMIT;
 use crate::mpls::BEHIND_LABEL;
 use crate::rate::TokenBucket;
 use graph::{Context, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
 use std::net::Ipv6Addr;
-use tables::{ObjectHandle, kind};
+use tables::ObjectHandle;
 use wire::Family;
 use wire::batch::check;
 use wire::icmpv6::{self, Message, Type, parameter_problem, time_exceeded, unreachable};
@@ -222,9 +223,9 @@ impl Icmp6Error {
         // RFC 4443 2.2 (a): an address of any of our interfaces, but not an anycast address (2.2 b).
         let is_ours = || {
             let leaf = self.fibs.lookup(cx.round, table, destination.into());
-            let owner = view.get(InterfaceIndex(leaf.index())).filter(|_| leaf.kind() == kind::RECEIVE);
+            let owner = view.get(InterfaceIndex(leaf.index())).filter(|_| leaf.class() == class::RECEIVE);
             here.owns(destination)
-                || leaf.kind() == kind::RECEIVE && !owner.is_some_and(|owner| owner.ip6.is_anycast(destination))
+                || leaf.class() == class::RECEIVE && !owner.is_some_and(|owner| owner.ip6.is_anycast(destination))
         };
         if of_one_scope && is_ours() {
             return Some(destination);
@@ -237,8 +238,8 @@ impl Icmp6Error {
             return here.address_towards(sender);
         }
         let leaf = self.fibs.first_way(cx.round, table, sender.into(), &self.objects);
-        match leaf.kind() {
-            kind::ADJACENCY | kind::GLEAN => {
+        match leaf.class() {
+            class::ADJACENCY | class::GLEAN => {
                 let out = InterfaceIndex(self.objects.get(cx.round, leaf.index()).interface());
                 let there = || view.get(out)?.ip6.address_towards(sender);
                 match view.table_of(Family::Ip6, out) == table {

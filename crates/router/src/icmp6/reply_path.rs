@@ -1,10 +1,11 @@
 //! Which way a message of this router's own takes. A link-local address means something on its link only, so a packet
 //! from or to one may not be left to routes (RFC 4291 2.5.6).
 
+use crate::ip::class;
 use crate::ip6::Ip6View;
 use graph::{InterfaceIndex, Row};
 use std::net::Ipv6Addr;
-use tables::{Leaf, kind};
+use tables::Leaf;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReplyPath {
@@ -31,11 +32,11 @@ pub(crate) fn choose(
     }
     let Some(here) = here else { return ReplyPath::Nowhere };
     if here.owns(to) {
-        row.target = Leaf::new(kind::RECEIVE, rx.0).0;
+        row.target = Leaf::new(class::RECEIVE, rx.0).0;
         return ReplyPath::Here;
     }
     let Some(link) = here.on_link.filter(|_| here.is_attached(to)) else { return ReplyPath::Nowhere };
-    row.target = Leaf::new(kind::GLEAN, link).0;
+    row.target = Leaf::new(class::GLEAN, link).0;
     ReplyPath::Link
 }
 
@@ -55,8 +56,8 @@ mod tests {
             })
         };
         let (here, nobody_behind) = (view(Some(7)), view(None));
-        let glean = Leaf::new(kind::GLEAN, 7).0;
-        let receive = Leaf::new(kind::RECEIVE, 3).0;
+        let glean = Leaf::new(class::GLEAN, 7).0;
+        let receive = Leaf::new(class::RECEIVE, 3).0;
         for (here, from, to, way, target) in [
             (Some(&here), "2001:db8::1", "2001:db8:9::9", ReplyPath::Routes, 0),
             (None, "2001:db8::1", "2001:db8:9::9", ReplyPath::Routes, 0),

@@ -2,8 +2,10 @@
 //! there with the same labels. They follow the neighbours.
 
 use super::control::{Ip, TableIndex};
+use super::marks::Marks;
 use super::table::PART;
 use crate::interface::Interface;
+use crate::ip::class;
 use crate::mpls::labels::OutLabel;
 use crate::neighbour::NeighbourKey;
 use crate::{Error, Router};
@@ -12,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Bound;
-use tables::object::{MAX_OBJECTS, MAX_REWRITE, mark};
-use tables::{Adjacency, Leaf, Object, Replacement, kind};
+use tables::object::MAX_REWRITE;
+use tables::{Adjacency, Leaf, Object, Replacement};
 use wire::ethernet::EtherType;
 use wire::mpls::ENTRY_LEN;
 use wire::{Family, MacAddress};
@@ -87,14 +89,13 @@ impl Adjacencies {
 
 /// The object that a leaf names.
 pub(crate) fn object_of(leaf: Leaf) -> u32 {
-    leaf.index() & (MAX_OBJECTS as u32 - 1)
+    leaf.index()
 }
 
 impl Ip {
     /// What is known of the adjacency of a leaf, when it is of one.
     pub(crate) fn adjacency_of(&self, leaf: Leaf) -> Option<&AdjacencyKey> {
-        let is_one = matches!(leaf.kind(), kind::ADJACENCY | kind::GLEAN | kind::POP | kind::SWAP);
-        self.adjacencies.by_object.get(&object_of(leaf)).filter(|_| is_one)
+        self.adjacencies.by_object.get(&object_of(leaf)).filter(|_| class::is_adjacency(leaf))
     }
 
     /// The neighbour of an adjacency's leaf.
@@ -105,7 +106,7 @@ impl Ip {
     /// All adjacencies, each with its neighbour.
     pub(super) fn adjacencies(&self) -> impl Iterator<Item = (Leaf, NeighbourKey)> + '_ {
         let of = |(object, key): (&u32, &AdjacencyKey)| {
-            let kind = if key.neighbour.address.is_unspecified() { kind::GLEAN } else { kind::ADJACENCY };
+            let kind = if key.neighbour.address.is_unspecified() { class::GLEAN } else { class::ADJACENCY };
             (Leaf::new(kind, *object), key.neighbour)
         };
         self.adjacencies.by_object.iter().map(of)
@@ -193,9 +194,7 @@ impl Router {
             interface: neighbour.interface.0,
             next_hop: neighbour.address,
             rewrite: Vec::new(),
-            labels: push.len() as u8,
-            copies: copies as u8,
-            marks: if is_uniform { mark::UNIFORM } else { 0 } | if is_stale { mark::STALE } else { 0 },
+            owner: Marks { labels: push.len(), copies, is_uniform, is_stale }.owner(),
         };
         if let (Some(interface), Some(mac)) = (interface, mac) {
             adjacency.complete = true;
@@ -280,18 +279,18 @@ impl Router {
             Family::Ip4 => ("ip4", "ipv4"),
             Family::Ip6 => ("ip6", "ipv6"),
         };
-        match leaf.kind() {
-            kind::DROP => plain(&format!("drop {short}")),
-            kind::PUNT => plain(&format!("punt {short}")),
+        match leaf.class() {
+            class::DROP => plain(&format!("drop {short}")),
+            class::PUNT => plain(&format!("punt {short}")),
             // VPP's words for an object that answers.
-            kind::UNREACHABLE => format!("[@0]: {short}-null action:send-unreachable"),
-            kind::PROHIBIT => format!("[@0]: {short}-null action:send-prohibited"),
-            kind::BROADCAST => plain(&format!("drop {short} directed-broadcast")),
-            kind::LOOKUP => {
+            class::UNREACHABLE => format!("[@0]: {short}-null action:send-unreachable"),
+            class::PROHIBIT => format!("[@0]: {short}-null action:send-prohibited"),
+            class::BROADCAST => plain(&format!("drop {short} directed-broadcast")),
+            class::LOOKUP => {
                 let table = TableIndex(leaf.index() as u16);
                 format!("[@{}]: dst-address,unicast lookup in {long}-VRF:{}", table.0, self.ip.id_of(table))
             }
-            kind::RECEIVE => match self.interfaces.get(InterfaceIndex(leaf.index())) {
+            class::RECEIVE => match self.interfaces.get(InterfaceIndex(leaf.index())) {
                 Ok(interface) => format!("[@{}]: dpo-receive: on {}", leaf.index(), interface.name),
                 Err(_) => plain("receive"),
             },
@@ -311,8 +310,8 @@ impl Router {
             Family::Ip6 => ("ipv6", "arp-ipv6"),
         };
         let long = if key.is_labelled() { "mpls" } else { long };
-        let what = match (leaf.kind(), adjacency.complete) {
-            (kind::GLEAN, _) => format!("{long}-glean: {name}:"),
+        let what = match (leaf.class(), adjacency.complete) {
+            (class::GLEAN, _) => format!("{long}-glean: {name}:"),
             (_, true) => format!("{long} via {} {name}:", key.neighbour.address),
             (_, false) => format!("{asking}: via {} {name}:", key.neighbour.address),
         };

@@ -154,7 +154,7 @@ pub(super) fn that_fits<Id: Copy>(variants: &[(Id, &[Leaf])], members: &[(Leaf, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tables::kind;
+    use crate::ip::class;
 
     fn of<'a>(members: &'a [(Leaf, f64)], buckets: &'a [Leaf]) -> Spread<'a> {
         Spread { members, buckets }
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn another_weight_has_its_effect() {
-        let weighted = |weights: [f64; 3]| [0, 1, 2].map(|i| (Leaf::new(kind::ADJACENCY, i), weights[i as usize]));
+        let weighted = |weights: [f64; 3]| [0, 1, 2].map(|i| (Leaf::new(class::ADJACENCY, i), weights[i as usize]));
         let before = weighted([1.0, 1.0, 1.0]);
         let was = buckets(&before, Spread::default());
         let now = buckets(&weighted([1.0, 2.0, 1.0]), of(&before, &was));
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn only_the_flows_of_a_lost_path_move_and_few_come_back() {
-        let leaf = |i| Leaf::new(kind::ADJACENCY, i);
+        let leaf = |i| Leaf::new(class::ADJACENCY, i);
         let all: Vec<_> = (0..8).map(|i| (leaf(i), 1.0)).collect();
         let full = buckets(&all, Spread::default());
         assert_eq!(full.len(), 8);
@@ -227,7 +227,7 @@ mod tests {
             let mut next = 0;
             let mut path = |random: &mut dyn FnMut(u64) -> u64| {
                 next += 1;
-                (Leaf::new(kind::ADJACENCY, next), (1 + random(largest)) as f64)
+                (Leaf::new(class::ADJACENCY, next), (1 + random(largest)) as f64)
             };
             let mut members: Vec<_> = (0..2 + random(15)).map(|_| path(&mut random)).collect();
             let mut before = buckets(&members, Spread::default());
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_prefix_joins_a_list_only_when_its_flows_stay() {
-        let leaf = |i| Leaf::new(kind::ADJACENCY, i);
+        let leaf = |i| Leaf::new(class::ADJACENCY, i);
         let two = [(leaf(0), 1.0), (leaf(2), 1.0)];
         let members = [(leaf(0), 1.0), (leaf(1), 1.0), (leaf(2), 1.0)];
         let three = buckets(&members, Spread::default());

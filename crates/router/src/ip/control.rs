@@ -243,7 +243,7 @@ impl Ip {
 
     /// The leaves of a load balance, when `leaf` is one.
     pub fn buckets(&self, leaf: Leaf) -> Option<&[Leaf]> {
-        let list = self.balances.get(&leaf.index()).filter(|_| leaf.kind() == tables::kind::LOAD_BALANCE)?;
+        let list = self.balances.get(&leaf.index()).filter(|_| leaf.class() == super::class::LOAD_BALANCE)?;
         self.lists.get(*list).balance.as_ref().map(|(_, buckets)| buckets.as_slice())
     }
 

@@ -16,7 +16,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tables::{Leaf, kind};
+use crate::ip::class;
+use tables::Leaf;
 use wire::{Family, Prefix};
 
 /// The most routes that can be counted.
@@ -194,5 +195,5 @@ impl Router {
 
 /// The leaf of a slot.
 pub(super) fn leaf_at(place: u32) -> Leaf {
-    Leaf::new(kind::COUNTED, place)
+    Leaf::new(class::COUNTED, place)
 }

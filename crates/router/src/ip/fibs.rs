@@ -5,12 +5,13 @@ use super::count::CounterSlots;
 use super::route::TableIndex;
 use crate::chunks::Chunks;
 use crate::interface::{InterfaceView, SharedViews};
+use crate::ip::class;
 use graph::{InterfaceIndex, Lazy, Row, VECTOR_SIZE};
 use rcu::{Published, Round};
 use std::ops::Range;
 use std::sync::Arc;
 use tables::object::ObjectRef;
-use tables::{Leaf, Lookup4, Lookup6, ObjectHandle, fib4::Ahead, kind};
+use tables::{Leaf, Lookup4, Lookup6, ObjectHandle, fib4::Ahead};
 use wire::Family;
 
 /// The tables of a family by index, as control publishes them; none where there is none.
@@ -193,8 +194,8 @@ impl<L: Lookup> Fibs<L> {
     /// The same; over several paths the first one, so that one address always has the same.
     pub fn first_way(&self, round: &Round<'_>, table: TableIndex, address: L::Address, objects: &ObjectHandle) -> Leaf {
         let leaf = self.lookup(round, table, address);
-        match leaf.kind() {
-            kind::LOAD_BALANCE => objects.get(round, leaf.index()).bucket(0),
+        match leaf.class() {
+            class::LOAD_BALANCE => objects.get(round, leaf.index()).bucket(0),
             _ => leaf,
         }
     }
@@ -222,10 +223,10 @@ impl<L: Lookup> Fibs<L> {
     pub fn follow(&self, round: &Round<'_>, mut leaf: Leaf, address: L::Address, but_default: bool) -> Leaf {
         let mut tables = 1;
         loop {
-            leaf = match leaf.kind() {
-                kind::COUNTED => self.places.leads_to(leaf),
-                kind::LOOKUP if tables == MAX_TABLES_IN_A_ROW => return Leaf::MISS,
-                kind::LOOKUP => {
+            leaf = match leaf.class() {
+                class::COUNTED => self.places.leads_to(leaf),
+                class::LOOKUP if tables == MAX_TABLES_IN_A_ROW => return Leaf::MISS,
+                class::LOOKUP => {
                     tables += 1;
                     let table = self.table(round, TableIndex(leaf.index() as u16));
                     let mut found = [Leaf::MISS.0];

@@ -1,17 +1,18 @@
-//! Where packets go by the kind of their leaf. All nodes that read leaves share this, for both families, so that a kind
-//! leads the same way from each.
+//! Where packets go by the class of their leaf. All nodes that read leaves share this, for both families, so that a
+//! class leads the same way from each.
 
 use super::control::TableIndex;
 use super::fibs::{Lookup, mark_of, own_table};
+use crate::ip::class;
 use crate::{icmp, icmp6};
 use graph::{EdgeIndex, EdgeSpec, Lazy, Row, Scratch, Snapshot, Vector, flag};
 use std::fmt;
-use tables::{Leaf, Lookup4, Lookup6, kind};
+use tables::{Leaf, Lookup4, Lookup6};
 use wire::batch::{FlowFields, Frames, check};
 use wire::{batch, icmpv4, icmpv6};
 
 graph::edges! {
-    /// The edges of all nodes that read leaves, so that a leaf's kind leads the same way from each.
+    /// The edges of all nodes that read leaves, so that a leaf's class leads the same way from each.
     pub enum Edge {
         Rewrite => next "ip4-rewrite",
         LoadBalance => next "ip4-load-balance",
@@ -76,29 +77,29 @@ const _: () = assert!(
         && Edge::TooManyTables as u16 == edge6::Edge::TooManyTables as u16
 );
 
-/// The edge for each kind of leaf; `broadcast` is the edge for directed broadcasts.
-const fn by_kind(broadcast: Edge) -> [EdgeIndex; kind::COUNT] {
-    let mut edges = [Edge::Broken as EdgeIndex; kind::COUNT];
-    edges[kind::MISS as usize] = Edge::IcmpError as EdgeIndex;
-    edges[kind::DROP as usize] = Edge::Drop as EdgeIndex;
-    edges[kind::ADJACENCY as usize] = Edge::Rewrite as EdgeIndex;
-    edges[kind::GLEAN as usize] = Edge::Glean as EdgeIndex;
-    edges[kind::RECEIVE as usize] = Edge::Local as EdgeIndex;
-    edges[kind::LOAD_BALANCE as usize] = Edge::LoadBalance as EdgeIndex;
-    edges[kind::PUNT as usize] = Edge::Punt as EdgeIndex;
-    edges[kind::UNREACHABLE as usize] = Edge::IcmpError as EdgeIndex;
-    edges[kind::PROHIBIT as usize] = Edge::IcmpError as EdgeIndex;
-    edges[kind::BROADCAST as usize] = broadcast as EdgeIndex;
-    edges[kind::LOOKUP as usize] = Edge::InTable as EdgeIndex;
-    edges[kind::COUNTED as usize] = Edge::Counted as EdgeIndex;
+/// The edge for each class of leaf; `broadcast` is the edge for directed broadcasts.
+const fn by_class(broadcast: Edge) -> [EdgeIndex; 256] {
+    let mut edges = [Edge::Broken as EdgeIndex; 256];
+    edges[class::MISS as usize] = Edge::IcmpError as EdgeIndex;
+    edges[class::DROP as usize] = Edge::Drop as EdgeIndex;
+    edges[class::ADJACENCY as usize] = Edge::Rewrite as EdgeIndex;
+    edges[class::GLEAN as usize] = Edge::Glean as EdgeIndex;
+    edges[class::RECEIVE as usize] = Edge::Local as EdgeIndex;
+    edges[class::LOAD_BALANCE as usize] = Edge::LoadBalance as EdgeIndex;
+    edges[class::PUNT as usize] = Edge::Punt as EdgeIndex;
+    edges[class::UNREACHABLE as usize] = Edge::IcmpError as EdgeIndex;
+    edges[class::PROHIBIT as usize] = Edge::IcmpError as EdgeIndex;
+    edges[class::BROADCAST as usize] = broadcast as EdgeIndex;
+    edges[class::LOOKUP as usize] = Edge::InTable as EdgeIndex;
+    edges[class::COUNTED as usize] = Edge::Counted as EdgeIndex;
     edges
 }
 
 /// What differs between the families.
 pub trait Forwarding: Lookup {
     const EDGES: &'static [EdgeSpec];
-    /// The edge for each kind of leaf.
-    const BY_KIND: [EdgeIndex; kind::COUNT];
+    /// The edge for each class of leaf.
+    const BY_CLASS: [EdgeIndex; 256];
     /// The names of the family's nodes: `lookup-ip4-dst`, `ip4-load-balance`, `ip4-route-counters`.
     const IN_TABLE: &'static str;
     const LOAD_BALANCE: &'static str;
@@ -118,7 +119,7 @@ pub trait Forwarding: Lookup {
 
 impl Forwarding for Lookup4 {
     const EDGES: &'static [EdgeSpec] = Edge::EDGES;
-    const BY_KIND: [EdgeIndex; kind::COUNT] = by_kind(Edge::Broadcast);
+    const BY_CLASS: [EdgeIndex; 256] = by_class(Edge::Broadcast);
     const IN_TABLE: &'static str = "lookup-ip4-dst";
     const LOAD_BALANCE: &'static str = "ip4-load-balance";
     const COUNTERS: &'static str = "ip4-route-counters";
@@ -139,10 +140,10 @@ impl Forwarding for Lookup4 {
 
     fn refusal(leaf: Leaf) -> Scratch {
         use icmpv4::unreachable;
-        let report = match leaf.kind() {
+        let report = match leaf.class() {
             // RFC 1812 4.3.3.1: no route is code 0; code 1 is for the last hop.
-            kind::MISS => icmp::Report::unreachable(unreachable::NETWORK),
-            kind::PROHIBIT => icmp::Report::prohibited(),
+            class::MISS => icmp::Report::unreachable(unreachable::NETWORK),
+            class::PROHIBIT => icmp::Report::prohibited(),
             _ => icmp::Report::unreachable(unreachable::HOST),
         };
         Scratch::of(report)
@@ -155,7 +156,7 @@ impl Forwarding for Lookup4 {
 
 impl Forwarding for Lookup6 {
     const EDGES: &'static [EdgeSpec] = edge6::Edge::EDGES;
-    const BY_KIND: [EdgeIndex; kind::COUNT] = by_kind(Edge::Broken);
+    const BY_CLASS: [EdgeIndex; 256] = by_class(Edge::Broken);
     const IN_TABLE: &'static str = "lookup-ip6-dst";
     const LOAD_BALANCE: &'static str = "ip6-load-balance";
     const COUNTERS: &'static str = "ip6-route-counters";
@@ -177,9 +178,9 @@ impl Forwarding for Lookup6 {
     /// RFC 4443 section 3.1.
     fn refusal(leaf: Leaf) -> Scratch {
         use icmpv6::unreachable;
-        let report = match leaf.kind() {
-            kind::MISS => icmp6::Report::unreachable(unreachable::NO_ROUTE),
-            kind::PROHIBIT => icmp6::Report::unreachable(unreachable::PROHIBITED),
+        let report = match leaf.class() {
+            class::MISS => icmp6::Report::unreachable(unreachable::NO_ROUTE),
+            class::PROHIBIT => icmp6::Report::unreachable(unreachable::PROHIBITED),
             _ => icmp6::Report::unreachable(unreachable::ADDRESS),
         };
         Scratch::of(report)
@@ -190,19 +191,19 @@ impl Forwarding for Lookup6 {
     }
 }
 
-/// Sends each packet on by the kind of its leaf.
+/// Sends each packet on by the class of its leaf.
 #[inline]
 pub fn dispatch<L: Forwarding>(vector: &mut Vector) {
     let columns = vector.columns();
     let Some(&first) = columns.target.first() else { return };
     let differ = columns.target.iter().fold(0, |all, leaf| all | (leaf ^ first));
-    let way = L::BY_KIND[Leaf(first).kind() as usize];
-    if differ >> 28 == 0 && way != Edge::IcmpError as EdgeIndex {
+    let way = L::BY_CLASS[Leaf(first).class() as usize];
+    if differ >> 24 == 0 && way != Edge::IcmpError as EdgeIndex {
         return vector.set_edges(way);
     }
     let mut refused = false;
     for (leaf, edge) in columns.target.iter().zip(columns.edge) {
-        *edge = L::BY_KIND[Leaf(*leaf).kind() as usize];
+        *edge = L::BY_CLASS[Leaf(*leaf).class() as usize];
         refused |= *edge == Edge::IcmpError as EdgeIndex;
     }
     for i in (0..vector.len()).filter(|_| refused) {

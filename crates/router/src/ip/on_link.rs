@@ -2,10 +2,11 @@
 //! nodes that process messages from hosts, which are rare.
 
 use super::fibs::{Fibs, Lookup};
+use crate::ip::class;
 use graph::InterfaceIndex;
 use rcu::Round;
 use tables::object::MAX_BUCKETS;
-use tables::{Leaf, ObjectHandle, kind};
+use tables::{Leaf, ObjectHandle};
 
 /// The workers' counterpart of [`crate::Router::is_on_link`].
 #[derive(Clone)]
@@ -23,15 +24,15 @@ impl<L: Lookup> OnLink<L> {
     pub fn is(&self, round: &Round<'_>, interface: InterfaceIndex, host: L::Address) -> bool {
         let leads = |leaf: Leaf| {
             let object = self.objects.get(round, leaf.index());
-            match leaf.kind() {
-                kind::GLEAN => object.interface() == interface.0,
-                kind::ADJACENCY => object.interface() == interface.0 && L::next_hop(&object) == host,
+            match leaf.class() {
+                class::GLEAN => object.interface() == interface.0,
+                class::ADJACENCY => object.interface() == interface.0 && L::next_hop(&object) == host,
                 _ => false,
             }
         };
         let leaf = self.fibs.lookup(round, self.fibs.index_of(round, interface), host);
-        match leaf.kind() {
-            kind::LOAD_BALANCE => {
+        match leaf.class() {
+            class::LOAD_BALANCE => {
                 let balance = self.objects.get(round, leaf.index());
                 (0..MAX_BUCKETS as u32).any(|hash| leads(balance.bucket(hash)))
             }

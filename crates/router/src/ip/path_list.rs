@@ -5,13 +5,14 @@
 
 use super::balance::Spread;
 use super::route::{Hop, LabelTableIndex, Path, TableIndex};
+use crate::mpls::key::{LabelAction, LabelKey};
 use graph::InterfaceIndex;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::collections::BTreeSet;
 use std::hash::BuildHasher;
 use std::net::IpAddr;
 use std::sync::Arc;
-use tables::{LabelAction, LabelKey, Leaf};
+use tables::Leaf;
 use wire::{Family, Prefix};
 
 /// A list records its prefixes by name up to this many. The prefixes of a larger list are found by a search through

@@ -28,8 +28,10 @@ use graph::InterfaceIndex;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 
+use crate::ip::class;
+use crate::mpls::key::LabelAction;
 use tables::object::{LoadBalance, MAX_BUCKETS, ObjectsFull};
-use tables::{LabelAction, Leaf, Object, kind};
+use tables::{Leaf, Object};
 use wire::mpls::StackEntry;
 use wire::{Family, Prefix};
 
@@ -70,7 +72,7 @@ struct Changed {
 /// Whether a route may take over a path of another one. Paths that end the route cannot be taken over: to this router,
 /// onto a network, and into another table.
 fn leads_on(leaf: Leaf) -> bool {
-    matches!(leaf.kind(), kind::ADJACENCY | kind::DROP | kind::UNREACHABLE | kind::PROHIBIT)
+    matches!(leaf.class(), class::ADJACENCY | class::DROP | class::UNREACHABLE | class::PROHIBIT)
 }
 
 /// The same for a configured path, whatever the state of its links: see [`leads_on`].
@@ -105,7 +107,7 @@ impl Ip {
         let through = self.dependents.hop(hop).and_then(|state| state.through);
         let list = through.map(|(_, list)| list).filter(|list| !self.leads_through(*list, hop));
         let members = list.into_iter().flat_map(|list| &self.lists.get(list).members);
-        members.filter(|(leaf, _)| leaf.kind() == kind::ADJACENCY).filter_map(|(leaf, _)| self.neighbour_of(*leaf))
+        members.filter(|(leaf, _)| leaf.class() == class::ADJACENCY).filter_map(|(leaf, _)| self.neighbour_of(*leaf))
     }
 
     /// Every next hop that a list needs, with the route through which it is reached: its own next hops, and those of
@@ -337,7 +339,7 @@ impl Router {
             [(leaf, _)] if key.of.family().is_none() => (*leaf, None),
             _ if !members_changed && balance_before.is_some() => (leaf_before, balance_before.clone()),
             _ => match self.balance_over(&members, balance_before.as_ref(), past, self.ip.flow_of(&key)) {
-                Ok((object, buckets)) => (Leaf::new(kind::LOAD_BALANCE, object), Some((object, buckets))),
+                Ok((object, buckets)) => (Leaf::new(class::LOAD_BALANCE, object), Some((object, buckets))),
                 Err(full) => {
                     members.iter().for_each(|(leaf, _)| self.ip.release(*leaf));
                     return Err(full.into());
@@ -394,7 +396,10 @@ impl Router {
             _ => {
                 // With room for all buckets that there may ever be, because the object's place in the table never
                 // changes.
-                let object = self.ip.objects.insert_with_room(&object_of(&buckets), MAX_BUCKETS)?;
+                let object = self
+                    .ip
+                    .objects
+                    .insert_with_room(&object_of(&buckets), tables::object::lines_of_buckets(MAX_BUCKETS))?;
                 Ok((object, buckets))
             }
         }
@@ -544,19 +549,19 @@ impl Router {
         let one = |leaf: Option<Leaf>| leaf.map(|leaf| (leaf, weight)).into_iter().collect();
         let mut moved = Vec::new();
         let leaf = match path.way {
-            PathAction::Drop => Some(Leaf::new(kind::DROP, 0)),
-            PathAction::Punt => Some(Leaf::new(kind::PUNT, 0)),
-            PathAction::Unreachable => Some(Leaf::new(kind::UNREACHABLE, 0)),
-            PathAction::Prohibit => Some(Leaf::new(kind::PROHIBIT, 0)),
+            PathAction::Drop => Some(Leaf::new(class::DROP, 0)),
+            PathAction::Punt => Some(Leaf::new(class::PUNT, 0)),
+            PathAction::Unreachable => Some(Leaf::new(class::UNREACHABLE, 0)),
+            PathAction::Prohibit => Some(Leaf::new(class::PROHIBIT, 0)),
             // No interface has the index 0.
-            PathAction::LocalAnywhere => Some(Leaf::new(kind::RECEIVE, 0)),
-            PathAction::Lookup(table) => Some(Leaf::new(kind::LOOKUP, table.0.into())),
+            PathAction::LocalAnywhere => Some(Leaf::new(class::RECEIVE, 0)),
+            PathAction::Lookup(table) => Some(Leaf::new(class::LOOKUP, table.0.into())),
             PathAction::LookupIn(family, table) => {
                 let is_uniform = path.labels.as_ref().is_some_and(|stated| stated.is_uniform);
                 Some(pop::into_table(family, Some(table), is_uniform))
             }
-            PathAction::LookupLabel(table) => Some(Leaf::new(kind::LOOKUP, table.0.into())),
-            PathAction::Local(index) => self.is_usable(index).then(|| Leaf::new(kind::RECEIVE, index.0)),
+            PathAction::LookupLabel(table) => Some(Leaf::new(class::LOOKUP, table.0.into())),
+            PathAction::Local(index) => self.is_usable(index).then(|| Leaf::new(class::RECEIVE, index.0)),
             PathAction::Attached(interface) if self.ip.tunnels.contains_key(&interface) => {
                 let list = self.ip.tunnels[&interface];
                 let through =
@@ -569,7 +574,7 @@ impl Router {
             }
             // A route out of another table may lead to the router itself.
             PathAction::Attached(interface) if key.host.is_some_and(|host| self.is_itself(interface, host)) => {
-                self.is_usable(interface).then(|| Leaf::new(kind::RECEIVE, interface.0))
+                self.is_usable(interface).then(|| Leaf::new(class::RECEIVE, interface.0))
             }
             // An attached host is a neighbour, known or not.
             PathAction::Attached(interface) if key.host.is_some() => {
@@ -580,15 +585,15 @@ impl Router {
                 let Some(family) = key.of.family() else { return Ok(Found::default()) };
                 // No host is behind a loopback: its packets leave without a neighbour and end there.
                 let is_loopback = self.interfaces.get(interface).is_ok_and(Interface::is_loopback);
-                let kind = if is_loopback { kind::ADJACENCY } else { kind::GLEAN };
+                let kind = if is_loopback { class::ADJACENCY } else { class::GLEAN };
                 self.share_if_usable(NeighbourKey { interface, address: family.unspecified() }, kind)?
             }
             PathAction::Broadcast(interface) => {
                 let sent_on = self.interfaces.get(interface)?.ip4.directed_broadcast;
                 if !sent_on || !self.is_usable(interface) {
-                    return Ok(Found { members: one(Some(Leaf::new(kind::BROADCAST, 0))), ..Found::default() });
+                    return Ok(Found { members: one(Some(Leaf::new(class::BROADCAST, 0))), ..Found::default() });
                 }
-                self.share_if_usable(NeighbourKey { interface, address: Ipv4Addr::BROADCAST.into() }, kind::ADJACENCY)?
+                self.share_if_usable(NeighbourKey { interface, address: Ipv4Addr::BROADCAST.into() }, class::ADJACENCY)?
             }
             PathAction::OnLink { next_hop, interface } => {
                 self.lead_to(key, path, NeighbourKey { interface, address: next_hop }, (&[], None))?
@@ -633,7 +638,7 @@ impl Router {
         let any = OutLabel { entry: StackEntry(0), copies: true };
         let key = AdjacencyKey { push: vec![any], ..key.clone() };
         let object = self.share_adjacency(key).ok()?;
-        Some(LabelAction { leaf: Leaf::new(kind::SWAP, object), swap: label.entry.0 })
+        Some(LabelAction { leaf: Leaf::new(class::SWAP, object), beside: label.entry.0 })
     }
 
     /// The leaf for a path's packets to a neighbour, with labels on top of the path's own, and by a tunnel if one is
@@ -669,7 +674,7 @@ impl Router {
         let object = self.share_adjacency(adjacency)?;
         Ok(Some(match is_popped {
             true => pop::by_adjacency(neighbour.family(), object, is_uniform),
-            false => Leaf::new(kind::ADJACENCY, object),
+            false => Leaf::new(class::ADJACENCY, object),
         }))
     }
 

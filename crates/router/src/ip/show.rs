@@ -12,6 +12,7 @@ use super::route::{MAX_PATHS, Path, PathAction, TableIndex};
 use super::vrf::word;
 use super::why;
 use crate::Router;
+use crate::ip::class;
 use crate::listing::{Keys, Listing, PAGE, Pages};
 use crate::neighbour::NeighbourKey;
 use command::{Args, Command, CommandError, CommandSet, Reply, fail, reply};
@@ -20,7 +21,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
-use tables::{Leaf, kind};
+use tables::Leaf;
 
 use wire::batch::FlowFields;
 use wire::{Family, Prefix};
@@ -394,7 +395,7 @@ fn shown_route(router: &Router, table: TableIndex, key: Prefix, entry: Entry) ->
 
 pub(crate) fn shown_balance(router: &Router, of: Of, leaf: Leaf, counts: Option<Counts>) -> ShownBalance {
     // Only leaves of objects have an object number.
-    let is_object = of.family().is_some() || matches!(leaf.kind(), kind::ADJACENCY | kind::LOAD_BALANCE | kind::POP);
+    let is_object = of.family().is_some() || class::is_adjacency(leaf) || leaf.class() == class::LOAD_BALANCE;
     let object = if is_object { super::adjacency::object_of(leaf) } else { 0 };
     ShownBalance { object, buckets: shown_buckets(router, of, leaf), counts, proto: proto(of) }
 }
@@ -521,7 +522,7 @@ fn show_balances(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, Com
     let shown = |router: &Router, (object, list): (u32, ListId)| {
         // It may have been removed or reused meanwhile.
         (router.ip.balances.get(&object) == Some(&list)).then(|| {
-            let leaf = Leaf::new(kind::LOAD_BALANCE, object);
+            let leaf = Leaf::new(class::LOAD_BALANCE, object);
             shown_balance(router, router.ip.lists.get(list).key.of, leaf, None)
         })
     };

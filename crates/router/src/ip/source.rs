@@ -9,12 +9,13 @@
 use super::fibs::{Fibs, Lookup};
 use super::source_check::{Mode, SourceCheck};
 use crate::interface::{InterfaceView, SharedViews};
+use crate::ip::class;
 use crate::ip::fibs::Whose;
 use graph::Lazy;
 use graph::{Context, EdgeIndex, InterfaceIndex, Map, NodeSpec, Row, VECTOR_SIZE, Vector, edge, flag};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use tables::object::ObjectRef;
-use tables::{Leaf, Lookup4, Lookup6, ObjectHandle, kind};
+use tables::{Leaf, Lookup4, Lookup6, ObjectHandle};
 use wire::Family;
 use wire::batch::check;
 
@@ -164,13 +165,13 @@ impl<L: Origin> Urpf<L> {
     /// Whether a path of a leaf leads out by an interface.
     fn leads_by(&self, cx: &Context<'_>, leaf: Leaf, source: L::Address, interface: InterfaceIndex) -> bool {
         let object = || self.objects.get(cx.round, leaf.index());
-        match leaf.kind() {
-            kind::ADJACENCY if L::is_for_all(&object()) => false,
-            kind::ADJACENCY | kind::GLEAN => object().interface() == interface.0,
+        match leaf.class() {
+            class::ADJACENCY if L::is_for_all(&object()) => false,
+            class::ADJACENCY | class::GLEAN => object().interface() == interface.0,
             // Load balances do not nest: their leaves are single paths.
-            kind::LOAD_BALANCE => object().buckets().any(|path| {
+            class::LOAD_BALANCE => object().buckets().any(|path| {
                 let path = self.fibs.follow(cx.round, path, source, true);
-                matches!(path.kind(), kind::ADJACENCY | kind::GLEAN)
+                matches!(path.class(), class::ADJACENCY | class::GLEAN)
                     && self.objects.get(cx.round, path.index()).interface() == interface.0
             }),
             _ => false,
@@ -200,9 +201,9 @@ impl<L: Origin> Urpf<L> {
 /// Whether packets to a leaf reach another host. This router does not count, because no other host has its addresses. A
 /// directed broadcast does not count either, because it is not a single host.
 fn leads_on<L: Origin>(cx: &Context<'_>, objects: &ObjectHandle, leaf: Leaf) -> bool {
-    match leaf.kind() {
-        kind::ADJACENCY => !L::is_for_all(&objects.get(cx.round, leaf.index())),
-        kind::GLEAN | kind::LOAD_BALANCE | kind::PUNT => true,
+    match leaf.class() {
+        class::ADJACENCY => !L::is_for_all(&objects.get(cx.round, leaf.index())),
+        class::GLEAN | class::LOAD_BALANCE | class::PUNT => true,
         _ => false,
     }
 }
@@ -272,8 +273,8 @@ impl<L: Origin> Sources<L> {
     }
 
     fn judge_by_route(&self, cx: &Context<'_>, leaf: Leaf) -> Option<Fault> {
-        match leaf.kind() {
-            kind::RECEIVE => Some(Fault::Ours),
+        match leaf.class() {
+            class::RECEIVE => Some(Fault::Ours),
             _ if leads_on::<L>(cx, &self.objects, leaf) => None,
             _ => Some(Fault::Unreachable),
         }

@@ -8,11 +8,12 @@ use super::path_list::ListId;
 use super::route::{Path, PathAction, Source, TableIndex};
 use crate::Router;
 use crate::interface::Interface;
+use crate::ip::class;
 use crate::neighbour::NeighbourKey;
 use crate::neighbour::known::State;
 use graph::InterfaceIndex;
 use std::net::IpAddr;
-use tables::{Leaf, kind};
+use tables::Leaf;
 use wire::{Family, Prefix};
 
 /// Most lines of one answer.
@@ -54,10 +55,10 @@ pub(super) fn unresolved(router: &Router, table: TableIndex, prefix: Prefix, add
     let mut found: Vec<NeighbourKey> = Vec::new();
     if let Some(share) = router.ip.shares(table, prefix).find(|share| router.ip.lists.leaf(share.list) != Leaf::MISS) {
         for (leaf, _) in &router.ip.lists.get(share.list).members {
-            match (leaf.kind(), router.ip.neighbour_of(*leaf)) {
-                (kind::ADJACENCY, Some(key)) => found.push(key),
+            match (leaf.class(), router.ip.neighbour_of(*leaf)) {
+                (class::ADJACENCY, Some(key)) => found.push(key),
                 // A host of an attached network.
-                (kind::GLEAN, Some(key)) => found.push(NeighbourKey { address, ..key }),
+                (class::GLEAN, Some(key)) => found.push(NeighbourKey { address, ..key }),
                 _ => {}
             }
         }

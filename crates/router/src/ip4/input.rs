@@ -13,12 +13,13 @@ use super::onward;
 use crate::headers::visible;
 use crate::interface::{InterfaceView, SharedViews};
 use crate::ip::arcs::InputArcs;
+use crate::ip::class;
 use crate::ip::fibs::own_table;
 use graph::Lazy;
 use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use tables::{Leaf, kind};
+use tables::Leaf;
 use wire::Family;
 use wire::batch::check;
 use wire::ipv4::{self, ParseError, Protocol};
@@ -302,7 +303,7 @@ fn addresses(cx: &Context<'_>, row: &mut Row) -> Edge {
             if row.flags & check::MARTIAN_SOURCE == 0 {
                 return Edge::Lookup;
             }
-            row.target = Leaf::new(kind::RECEIVE, 0).0;
+            row.target = Leaf::new(class::RECEIVE, 0).0;
             Edge::Local
         }
         Some(_) => Edge::DestinationMartian,

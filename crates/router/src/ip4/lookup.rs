@@ -1,7 +1,7 @@
 //! `ip4-lookup`: the longest prefix that matches.
 //!
 //! Reads: `target`, the destination; `table`, or the table of `rx_interface`. Writes: `target`, the leaf that it
-//! resolves to. Next: by the leaf's kind.
+//! resolves to. Next: by the leaf's class.
 
 use crate::ip::Fibs4;
 use crate::ip::fibs::Whose;

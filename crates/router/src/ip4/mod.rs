@@ -19,13 +19,14 @@ use crate::interface::{Interface, InterfaceCounters, SharedViews};
 use crate::ip::Fibs4;
 use crate::ip::TABLES;
 use crate::ip::arcs::InputArcs;
+use crate::ip::class;
 use crate::ip::count::CounterSlots;
 use crate::ip::fragment::{self, Cutter};
 use crate::ip::source::{self, Sources, Urpf};
 use crate::ip::{in_table, load_balance, route_counters};
 use graph::{Behaviour, Graph, GraphError, NodeIndex, Vector};
 use std::net::Ipv4Addr;
-use tables::{Leaf, Lookup4, ObjectHandle, kind};
+use tables::{Leaf, Lookup4, ObjectHandle};
 use wire::Family;
 
 /// The packet's options ask that the router's address or the time be recorded.
@@ -98,7 +99,7 @@ pub(crate) fn onward<E: PartialEq>(vector: &mut Vector, i: usize, local: E, way:
     if *target != u32::from(Ipv4Addr::BROADCAST) {
         return way;
     }
-    *target = Leaf::new(kind::RECEIVE, 0).0;
+    *target = Leaf::new(class::RECEIVE, 0).0;
     local
 }
 

@@ -13,6 +13,7 @@ use crate::icmp::{Policy, Report, SharedPolicy};
 use crate::interface::{SharedViews, ViewTable};
 use crate::ip::forward::{forward_one, forward_vector, turns_back};
 use crate::ip::fragment::Mtu;
+use crate::ip::marks::Marks;
 use crate::ip4::OPTIONS;
 use crate::punt::PUNTED;
 use graph::{Context, CounterSpec, EdgeIndex, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
@@ -159,7 +160,7 @@ fn one(
         return object.edge();
     }
     // A sender that used the next hop directly could not push the labels.
-    let is_plain = object.labels() == 0 && object.interface() == row.rx_interface.0;
+    let is_plain = Marks::of(object.owner()).labels == 0 && object.interface() == row.rx_interface.0;
     let turns_back = is_plain && policy.redirects.on(row.rx_interface);
     if forwarded && turns_back && row.flags & REDIRECTED == 0 {
         return Edge::Redirect.into();

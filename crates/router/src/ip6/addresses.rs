@@ -3,12 +3,13 @@
 use super::view::subnet_router_anycast;
 use super::{Settings, own_link_local};
 use crate::interface::MAX_ADDRESSES;
+use crate::ip::class;
 use crate::ip::control::{Path, PathAction, Source, TableIndex};
 use crate::neighbour::NeighbourKey;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::net::Ipv6Addr;
-use tables::{Leaf, kind};
+use tables::Leaf;
 use wire::ipv6::MIN_MTU;
 use wire::{Family, Prefix, Prefix6};
 
@@ -161,7 +162,7 @@ impl Router {
         self.publish_facts();
         self.forget_detached_neighbours(index);
         self.install_by(index);
-        on_link.into_iter().for_each(|object| self.ip.release(Leaf::new(kind::GLEAN, object)));
+        on_link.into_iter().for_each(|object| self.ip.release(Leaf::new(class::GLEAN, object)));
         self.listen_anew(index);
         self.advertise_anew(index);
     }

@@ -9,13 +9,14 @@ use super::local::speaks_of_neighbours;
 use crate::headers::visible;
 use crate::interface::SharedViews;
 use crate::ip::arcs::InputArcs;
+use crate::ip::class;
 use crate::ip::fibs::own_table;
 use crate::ip6::Ip6View;
 use graph::Lazy;
 use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
 use std::net::Ipv6Addr;
 use std::sync::Arc;
-use tables::{Leaf, kind};
+use tables::Leaf;
 use wire::Family;
 use wire::batch::check;
 use wire::icmpv6::Type;
@@ -151,7 +152,7 @@ impl Map for Ip6Input {
                 _ => None,
             };
             if to == Edge::Lookup && view.is_proxy() && asks_for_proxied(cx, &row, view) {
-                row.target = Leaf::new(kind::RECEIVE, row.rx_interface.0).0;
+                row.target = Leaf::new(class::RECEIVE, row.rx_interface.0).0;
                 (to, chain) = (Edge::Local, None);
             }
             vector.set_row(i, row);
@@ -205,7 +206,7 @@ fn remarkable(cx: &Context<'_>, row: &mut Row, view: &Ip6View) -> Result<Edge, E
         _ => judge_destination(destination, view)?,
     };
     if to == Edge::Local {
-        row.target = Leaf::new(kind::RECEIVE, row.rx_interface.0).0;
+        row.target = Leaf::new(class::RECEIVE, row.rx_interface.0).0;
     }
     Ok(to)
 }

@@ -1,7 +1,7 @@
 //! `ip6-lookup`: the longest prefix that matches.
 //!
 //! Reads: the destination; `table`, or the table of `rx_interface`. Writes: `target`, the leaf that it resolves to.
-//! Next: by the leaf's kind.
+//! Next: by the leaf's class.
 
 use crate::ip::Fibs6;
 use crate::ip::fibs::Whose;

@@ -13,6 +13,7 @@ use crate::icmp::{SharedPolicy, Switches};
 use crate::icmp6::Report;
 use crate::ip::forward::{forward_one, forward_vector, turns_back};
 use crate::ip::fragment::Mtu;
+use crate::ip::marks::Marks;
 use crate::punt::PUNTED;
 use crate::reassembly::REASSEMBLED;
 use graph::{Context, CounterSpec, EdgeIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
@@ -128,7 +129,7 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
         return object.edge();
     }
     // A sender that used the next hop directly could not push the labels.
-    let is_plain = object.labels() == 0 && object.interface() == row.rx_interface.0;
+    let is_plain = Marks::of(object.owner()).labels == 0 && object.interface() == row.rx_interface.0;
     let turns_back = is_plain && redirects.on(row.rx_interface);
     if forwarded && turns_back && row.flags & REDIRECTED == 0 {
         return Edge::Redirect.into();

@@ -1,14 +1,13 @@
 //! Commands on MPLS, as VPP has them.
 
 use super::control::{LabelBatch, MplsError, check_labels};
+use super::key::{LABELS, LabelKey};
 use super::labels::{OutLabels, Stated};
 use crate::ip::control::{LabelTableIndex, Path, PathAction, Source, TableIndex};
 use crate::ip::next_hop::NextHopError;
 use crate::{Error, Router};
 use command::{Args, Command, CommandError, CommandSet, Done, Text, fail, reply};
 use std::net::IpAddr;
-use tables::LabelKey;
-use tables::labels::LABELS;
 use wire::Family;
 
 /// What a path puts before packets.

@@ -1,6 +1,7 @@
 //! MPLS as the commands that state it: tables come before interfaces, labels after what their paths rest on.
 
 use super::control::end;
+use super::key::LabelKey;
 use crate::Router;
 use crate::config::{Statement, Statements};
 use crate::interface::Interface;
@@ -8,7 +9,6 @@ use crate::interface::config::removal as interface_removal;
 use crate::ip::config::write_path;
 use crate::ip::control::{LabelTableIndex, TableIndex};
 use crate::listing::PAGE;
-use tables::LabelKey;
 use wire::Family;
 
 /// The command that takes a table away: what other statements name it by.

@@ -1,13 +1,13 @@
 //! The operations on MPLS: tables of labels, where labels lead, interfaces that take them.
 
+use super::key::{LabelAction, LabelKey};
 use super::table::{self, LabelRoute, MAX_TABLES};
 use crate::ip::control::{LabelTableIndex, MAX_PATHS, Path, PathAction, Source, TableIndex, join_paths};
+use crate::ip::marks::MAX_LABELS;
 use crate::ip::path_list::{ListId, ListRef, Of, User};
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::collections::{BTreeMap, BTreeSet};
-use tables::object::MAX_LABELS;
-use tables::{LabelAction, LabelKey};
 use wire::Family;
 
 /// Why something about labels is refused.

@@ -15,12 +15,13 @@ use crate::headers::visible;
 use crate::icmp::REDIRECTED;
 use crate::interface::{SharedViews, ViewTable};
 use crate::ip::adjacency::object_of;
+use crate::ip::class;
 use crate::ip::fibs::mark_of;
 use crate::ip4::input::bad_fragment;
 use crate::mpls::BEHIND_LABEL;
 use graph::vector::one_value;
 use graph::{Context, EdgeSpec, Lazy, Map, NodeSpec, Row, VECTOR_SIZE, Vector, flag};
-use tables::{Leaf, kind};
+use tables::Leaf;
 use wire::batch::{self, Before, Columns6, EthernetColumns, Frames, check};
 use wire::mpls::ENTRY_LEN;
 use wire::{Family, ipv4, ipv6};
@@ -100,7 +101,7 @@ impl Map for Disposition {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         let one = one_value(vector.targets()).map(Leaf);
         // The label decides the path, so the sender gets no redirect to a better next hop.
-        let is_behind = one.is_some_and(|leaf| leaf.kind() == kind::POP);
+        let is_behind = one.is_some_and(pop::is_by_adjacency);
         let marks = REDIRECTED | if is_behind { BEHIND_LABEL } else { 0 };
         let is_examined = vector.common_flags() & check::EXAMINED != 0;
         let columns = vector.columns();
@@ -116,7 +117,7 @@ impl Map for Disposition {
             && let Some(leaf) = one
         {
             columns.flags.iter_mut().for_each(|flags| *flags |= check::EXAMINED);
-            if leaf.kind() != kind::POP {
+            if !pop::is_by_adjacency(leaf) {
                 destinations(cx, vector, &mut found);
             }
             return self.all(vector, leaf, view, &found);
@@ -223,8 +224,8 @@ impl Disposition {
     fn all(&self, vector: &mut Vector, leaf: Leaf, view: &ViewTable, found: &[u32]) {
         let one_rx = vector.one_rx_interface();
         let columns = vector.columns();
-        if leaf.kind() == kind::POP {
-            columns.target.fill(Leaf::new(kind::ADJACENCY, object_of(leaf)).0);
+        if pop::is_by_adjacency(leaf) {
+            columns.target.fill(Leaf::new(class::ADJACENCY, object_of(leaf)).0);
             return vector.set_edges(Edge::Rewrite.into());
         }
         if let Some(table) = pop::table_of(leaf)
@@ -246,14 +247,14 @@ impl Disposition {
             return Edge::Unsound;
         }
         let is_plain = row.flags & REMARKABLE == 0;
-        if leaf.kind() == kind::POP {
+        if pop::is_by_adjacency(leaf) {
             if !is_plain {
                 match self.judge(cx, row) {
                     Edge::Rewrite => {}
                     fault => return fault,
                 }
             }
-            row.target = Leaf::new(kind::ADJACENCY, object_of(leaf)).0;
+            row.target = Leaf::new(class::ADJACENCY, object_of(leaf)).0;
             row.flags |= BEHIND_LABEL;
             return Edge::Rewrite;
         }

@@ -6,8 +6,8 @@
 //! traffic class of the labels; `tx_interface`. Next: `interface-output`, by
 //! `ip6-stale-neighbor` when the next hop was not confirmed lately.
 
+use crate::ip::marks::Marks;
 use graph::{Context, InterfaceIndex, Map, NodeSpec, Vector};
-use tables::object::mark;
 use tables::{Leaf, ObjectHandle};
 use wire::Family;
 
@@ -42,11 +42,11 @@ impl Map for Imposition {
         let objects = self.objects.load(cx.round);
         for i in 0..vector.len() {
             let object = objects.get(Leaf(vector.targets()[i]).index());
+            let marks = Marks::of(object.owner());
             let (mut frames, _) = vector.l3_frames(cx.buffers);
-            frames.copy_to_labels(i, self.family == Family::Ip6, object.copies());
+            frames.copy_to_labels(i, self.family == Family::Ip6, marks.copies);
             vector.set_tx_interface(i, InterfaceIndex(object.interface()));
-            let is_stale = object.marks() & mark::STALE != 0;
-            vector.set_edge(i, if is_stale { Edge::Stale } else { Edge::Output }.into());
+            vector.set_edge(i, if marks.is_stale { Edge::Stale } else { Edge::Output }.into());
         }
     }
 }

@@ -2,18 +2,20 @@
 //!
 //! Reads: `target`, the top entry of the label stack; `l3`, the position of that entry. Writes: `target`, the leaf that
 //! the label resolves to; in scratch, the label that replaces it; `l3`, behind labels that were removed to
-//! look up the next one; for `mpls-icmp-error`, what to say in scratch. Next: by the leaf's kind. A packet
+//! look up the next one; for `mpls-icmp-error`, what to say in scratch. Next: by the leaf's class. A packet
 //! whose time to live has expired only continues where its label is removed at the end of its path.
 
+use super::key::{LabelAction, LabelKey, LabelLookup};
 use super::pop;
 use super::table::{ENTROPY, SharedLabels};
 use crate::headers::visible;
 use crate::icmp;
+use crate::ip::class;
 use crate::ip::control::LabelTableIndex;
 use graph::vector::one_value;
 use graph::{Context, EdgeIndex, EdgeSpec, Map, NodeSpec, Row, Scratch, Snapshot, Vector};
 use std::fmt;
-use tables::{LabelAction, LabelKey, LabelLookup, Leaf, kind};
+use tables::Leaf;
 use wire::Family;
 use wire::batch::check;
 use wire::mpls::{ENTROPY_INDICATOR, ENTRY_LEN, StackEntry};
@@ -59,28 +61,24 @@ pub fn spec() -> NodeSpec {
 
 pub const EDGES: &[EdgeSpec] = Edge::EDGES;
 
-/// By the upper six bits of a leaf: its kind, and for removed labels the node that handles the packet inside.
-const CLASSES: usize = 64;
+static BY_CLASS: [EdgeIndex; 256] = by_class();
 
-static BY_CLASS: [EdgeIndex; CLASSES] = by_class();
-
-const fn by_class() -> [EdgeIndex; CLASSES] {
-    let mut edges = [Edge::Broken as EdgeIndex; CLASSES];
-    const POPS: [Edge; 4] = [Edge::Pop4, Edge::Pop6, Edge::Uniform4, Edge::Uniform6];
-    let mut class = 0;
-    while class < CLASSES {
-        let leaf = Leaf((class as u32) << 26);
-        let to = match leaf.kind() {
-            kind::MISS => Edge::Unknown,
-            kind::DROP | kind::UNREACHABLE | kind::PROHIBIT => Edge::Drop,
-            kind::PUNT => Edge::RouterAlert,
-            kind::ADJACENCY | kind::SWAP => Edge::Output,
-            kind::LOAD_BALANCE => Edge::LoadBalance,
-            kind::POP | kind::POP_LOOKUP => POPS[pop::node_of(leaf)],
-            _ => Edge::Broken,
-        };
-        edges[class] = to as EdgeIndex;
-        class += 1;
+const fn by_class() -> [EdgeIndex; 256] {
+    let mut edges = [Edge::Broken as EdgeIndex; 256];
+    edges[class::MISS as usize] = Edge::Unknown as EdgeIndex;
+    edges[class::DROP as usize] = Edge::Drop as EdgeIndex;
+    edges[class::UNREACHABLE as usize] = Edge::Drop as EdgeIndex;
+    edges[class::PROHIBIT as usize] = Edge::Drop as EdgeIndex;
+    edges[class::PUNT as usize] = Edge::RouterAlert as EdgeIndex;
+    edges[class::ADJACENCY as usize] = Edge::Output as EdgeIndex;
+    edges[class::SWAP as usize] = Edge::Output as EdgeIndex;
+    edges[class::LOAD_BALANCE as usize] = Edge::LoadBalance as EdgeIndex;
+    const POPS: [Edge; pop::NODES.len()] = [Edge::Pop4, Edge::Pop6, Edge::Uniform4, Edge::Uniform6];
+    let mut node = 0;
+    while node < POPS.len() {
+        edges[class::POP as usize + node] = POPS[node] as EdgeIndex;
+        edges[class::POP_LOOKUP as usize + node] = POPS[node] as EdgeIndex;
+        node += 1;
     }
     edges
 }
@@ -88,7 +86,7 @@ const fn by_class() -> [EdgeIndex; CLASSES] {
 /// The edge for a leaf.
 #[inline(always)]
 pub(super) fn edge_of(leaf: u32) -> EdgeIndex {
-    BY_CLASS[(leaf >> 26) as usize & (CLASSES - 1)]
+    BY_CLASS[usize::from(Leaf(leaf).class())]
 }
 
 /// Sends each packet to the edge of its leaf.
@@ -97,7 +95,7 @@ pub(super) fn dispatch(vector: &mut Vector) {
     let columns = vector.columns();
     let Some(&first) = columns.target.first() else { return };
     let differ = columns.target.iter().fold(0, |all, leaf| all | (leaf ^ first));
-    if differ >> 26 == 0 {
+    if differ >> 24 == 0 {
         return vector.set_edges(edge_of(first));
     }
     columns.target.iter().zip(columns.edge).for_each(|(leaf, edge)| *edge = edge_of(*leaf));
@@ -123,7 +121,7 @@ impl MplsLookup {
 #[inline(always)]
 fn is_strange(leaf: u32) -> bool {
     // Without branches, so that many leaves are compared at a time.
-    (leaf >> 28 == kind::LOOKUP as u32) | (leaf >> 28 == kind::MISS as u32)
+    (leaf >> 24 == class::LOOKUP as u32) | (leaf >> 24 == class::MISS as u32)
 }
 
 impl Map for MplsLookup {
@@ -138,11 +136,11 @@ impl Map for MplsLookup {
         match one_value(targets) {
             // All packets have the same label and fields: common between two routers.
             Some(entry) => {
-                let way = table.lookup(cx.round, LabelKey::of_entry(entry));
+                let way = table.lookup(cx.round, LabelKey::of_entry(entry).place());
                 targets.fill(way.leaf.0);
-                swaps.fill(way.swap);
+                swaps.fill(way.beside);
             }
-            None => table.lookup_batch(cx.round, targets, swaps),
+            None => table.lookup_batch(cx.round, targets, swaps, |entry| LabelKey::of_entry(entry).place()),
         }
         let any_strange = targets.iter().fold(false, |any, leaf| any | is_strange(*leaf));
         dispatch(vector);
@@ -180,14 +178,14 @@ fn one(cx: &mut Context<'_>, tables: &[Option<LabelLookup>], row: &mut Row) -> E
     for _ in 0..MAX_IN_A_ROW {
         let Some(entry) = entry_at(cx, row, 0) else { return Edge::CutShort.into() };
         let Some(table) = find(tables, index) else { return Edge::Unknown.into() };
-        let (LabelAction { leaf, swap }, behind) = resolve(cx, table, row, entry);
+        let (LabelAction { leaf, beside: swap }, behind) = resolve(cx, table, row, entry);
         (row.target, row.scratch) = (leaf.0, Scratch::of(Swap(swap)));
-        let ends_here = matches!(leaf.kind(), kind::POP | kind::POP_LOOKUP);
-        match leaf.kind() {
-            kind::MISS => return Edge::Unknown.into(),
+        let ends_here = pop::lets_out(leaf);
+        match leaf.class() {
+            class::MISS => return Edge::Unknown.into(),
             _ if entry.ttl() == 0 => return expired(row),
             // The step for what is inside checks the time to live.
-            kind::LOOKUP => {}
+            class::LOOKUP => {}
             _ if entry.ttl() == 1 && !ends_here => return expired(row),
             _ => {
                 if behind > ENTRY_LEN {
@@ -229,7 +227,7 @@ fn one(cx: &mut Context<'_>, tables: &[Option<LabelLookup>], row: &mut Row) -> E
 /// Where a label leads, and how many bytes of the stack that uses. An entropy label at the bottom is ignored: the label
 /// above it identifies the packet inside (RFC 6790 4.2).
 fn resolve(cx: &Context<'_>, table: &LabelLookup, row: &Row, entry: StackEntry) -> (LabelAction, usize) {
-    let way = table.lookup(cx.round, LabelKey::of_entry(entry.0));
+    let way = table.lookup(cx.round, LabelKey::of_entry(entry.0).place());
     if entry.is_bottom() || !is_strange(way.leaf.0) || way.leaf == ENTROPY {
         return (way, ENTRY_LEN);
     }
@@ -238,11 +236,8 @@ fn resolve(cx: &Context<'_>, table: &LabelLookup, row: &Row, entry: StackEntry) 
     if !entropy.is_some_and(StackEntry::is_bottom) {
         return (way, ENTRY_LEN);
     }
-    let inside = table.lookup(cx.round, LabelKey::new(entry.label(), true));
-    match inside.leaf.kind() {
-        kind::POP | kind::POP_LOOKUP => (inside, 3 * ENTRY_LEN),
-        _ => (way, ENTRY_LEN),
-    }
+    let inside = table.lookup(cx.round, LabelKey::new(entry.label(), true).place());
+    if pop::lets_out(inside.leaf) { (inside, 3 * ENTRY_LEN) } else { (way, ENTRY_LEN) }
 }
 
 /// RFC 3032 2.4.2: the packet is not forwarded, and its sender gets a report if that is possible.

@@ -13,6 +13,7 @@ mod disposition;
 mod icmp_error;
 mod imposition;
 mod input;
+pub mod key;
 pub mod labels;
 mod load_balance;
 mod lookup;

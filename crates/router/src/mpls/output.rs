@@ -8,12 +8,14 @@
 
 use super::lookup::Swap;
 use crate::icmp;
+use crate::ip::class;
+use crate::ip::marks::Marks;
 use crate::mpls::BEHIND_LABEL;
 use graph::vector::one_value;
 use graph::{Context, CounterSpec, EdgeIndex, Map, NodeSpec, Severity, Snapshot, Vector};
 use std::fmt;
-use tables::object::{MAX_REWRITE, ObjectRef, mark};
-use tables::{Leaf, ObjectHandle, kind};
+use tables::object::{MAX_REWRITE, ObjectRef};
+use tables::{Leaf, ObjectHandle};
 use wire::mpls::ENTRY_LEN;
 
 graph::edges! {
@@ -94,7 +96,7 @@ impl MplsOutput {
 /// The link header and the new label of a leaf that swaps its label, if it accepts packets of that length.
 #[inline(always)]
 fn swapping<'r>(leaf: u32, swap: u32, object: &ObjectRef<'r>, longest: u16) -> Option<(&'r [u8; 14], u32)> {
-    let is_swap = Leaf(leaf).kind() == kind::SWAP && object.is_complete() && longest <= object.mtu();
+    let is_swap = Leaf(leaf).class() == class::SWAP && object.is_complete() && longest <= object.mtu();
     let rewrite = object.ethernet_tagged().filter(|_| is_swap)?;
     Some((rewrite.first_chunk().expect("18 bytes"), swap))
 }
@@ -137,9 +139,9 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
         return object.edge();
     }
     let mut own = [0; MAX_REWRITE];
-    let rewrite = match Leaf(row.target).kind() {
+    let rewrite = match Leaf(row.target).class() {
         // The label in scratch becomes the last one.
-        kind::SWAP => {
+        class::SWAP => {
             let own = &mut own[..object.rewrite().len()];
             own.copy_from_slice(object.rewrite());
             if let Some(label) = own.last_chunk_mut::<ENTRY_LEN>() {
@@ -149,13 +151,13 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
         }
         _ => object.rewrite(),
     };
-    let uniform = object.marks() & mark::UNIFORM != 0;
+    let Marks { labels, copies, is_uniform, .. } = Marks::of(object.owner());
     let (mut frames, _) = vector.l3_frames(cx.buffers);
-    frames.relabel(i, rewrite, object.labels(), object.copies(), uniform);
+    frames.relabel(i, rewrite, labels, copies, is_uniform);
     let begin = row.l3 + ENTRY_LEN as u16 - rewrite.len() as u16;
     row.length = row.length.wrapping_add(row.l2).wrapping_sub(begin);
     row.l2 = begin;
-    row.l3 = begin + (rewrite.len() - object.labels() * ENTRY_LEN) as u16;
+    row.l3 = begin + (rewrite.len() - labels * ENTRY_LEN) as u16;
     vector.set_row(i, row);
     object.edge()
 }

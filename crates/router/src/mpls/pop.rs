@@ -1,34 +1,46 @@
 //! Leaves of labels that are taken off to let out what is inside: how control writes them, and nodes read them.
 
+use crate::ip::class;
 use crate::ip::control::TableIndex;
-use tables::{Leaf, kind};
+use tables::Leaf;
 use wire::Family;
 
-/// Time to live and traffic class of the label are those of what is inside.
-const UNIFORM: u32 = 1 << 27;
-/// IPv6 is inside.
-const IP6: u32 = 1 << 26;
 /// In place of a table: that of the interface by which the packet came.
 const OF_INTERFACE: u32 = 0xffff;
 
-fn leaf(kind: u8, family: Family, index: u32, is_uniform: bool) -> Leaf {
-    let family = if family == Family::Ip6 { IP6 } else { 0 };
-    Leaf::new(kind, index | family | if is_uniform { UNIFORM } else { 0 })
+/// The classes from the given one on are those of [`NODES`].
+fn leaf(first: u8, family: Family, index: u32, is_uniform: bool) -> Leaf {
+    Leaf::new(first + u8::from(family == Family::Ip6) + 2 * u8::from(is_uniform), index)
+}
+
+/// Whether labels with this leaf are popped and the packet inside goes on by an adjacency.
+pub(crate) const fn is_by_adjacency(leaf: Leaf) -> bool {
+    leaf.class() & !3 == class::POP
+}
+
+/// Whether labels with this leaf are popped and the packet inside is looked up.
+pub(crate) const fn is_into_table(leaf: Leaf) -> bool {
+    leaf.class() & !3 == class::POP_LOOKUP
+}
+
+/// Whether labels with this leaf are popped to let out the packet inside.
+pub(crate) const fn lets_out(leaf: Leaf) -> bool {
+    is_by_adjacency(leaf) || is_into_table(leaf)
 }
 
 /// On by an adjacency.
 pub(crate) fn by_adjacency(family: Family, object: u32, is_uniform: bool) -> Leaf {
-    leaf(kind::POP, family, object, is_uniform)
+    leaf(class::POP, family, object, is_uniform)
 }
 
 /// On by what a table says; without one, that of the interface by which the packet came.
 pub(crate) fn into_table(family: Family, table: Option<TableIndex>, is_uniform: bool) -> Leaf {
-    leaf(kind::POP_LOOKUP, family, table.map_or(OF_INTERFACE, |table| table.0.into()), is_uniform)
+    leaf(class::POP_LOOKUP, family, table.map_or(OF_INTERFACE, |table| table.0.into()), is_uniform)
 }
 
 /// How a leaf says what is inside: the number of its node among [`NODES`].
 pub(super) const fn node_of(leaf: Leaf) -> usize {
-    (leaf.0 >> 26) as usize & 3
+    (leaf.class() & 3) as usize
 }
 
 /// Which node lets out what.
@@ -59,12 +71,12 @@ mod tests {
         for (family, uniform) in NODES {
             let by = by_adjacency(family, 0xfffff, uniform);
             assert_eq!(
-                (by.kind(), object_of(by), family_of(by), is_uniform(by)),
-                (kind::POP, 0xfffff, family, uniform)
+                (is_by_adjacency(by), object_of(by), family_of(by), is_uniform(by)),
+                (true, 0xfffff, family, uniform)
             );
             for table in [None, Some(TableIndex(4095))] {
                 let into = into_table(family, table, uniform);
-                assert_eq!((into.kind(), table_of(into)), (kind::POP_LOOKUP, table));
+                assert_eq!((is_into_table(into), table_of(into)), (true, table));
                 assert_eq!((family_of(into), is_uniform(into)), (family, uniform));
             }
         }

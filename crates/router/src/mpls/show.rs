@@ -1,9 +1,11 @@
 //! `show` of MPLS, in VPP's layout.
 
 use super::control::end;
+use super::key::LabelKey;
 use super::table::{LabelRoute, Labels, reserved};
 use super::{pop, table};
 use crate::Router;
+use crate::ip::class;
 use crate::ip::control::{LabelTableIndex, TableIndex};
 use crate::ip::path_list::{ListId, Of};
 use crate::ip::show::{ShownBalance, ShownList, shown_balance, shown_list};
@@ -13,7 +15,7 @@ use serde::{Serialize, Serializer};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use tables::{LabelKey, Leaf, kind};
+use tables::Leaf;
 use wire::Family;
 use wire::mpls::{ENTROPY_INDICATOR, IPV4_EXPLICIT_NULL, IPV6_EXPLICIT_NULL, ROUTER_ALERT};
 
@@ -108,14 +110,14 @@ impl Router {
             Family::Ip6 => (Family::Ip6, "ip6", "ipv6"),
         };
         let model = if pop::is_uniform(leaf) { "uniform" } else { "pipe" };
-        match leaf.kind() {
-            kind::PUNT => "[@0]: dpo-drop mpls router-alert".into(),
-            kind::LOOKUP if leaf == table::ENTROPY => "[@0]: mpls-entropy: unicast lookup of the label above".into(),
-            kind::LOOKUP => {
+        match leaf.class() {
+            class::PUNT => "[@0]: dpo-drop mpls router-alert".into(),
+            class::LOOKUP if leaf == table::ENTROPY => "[@0]: mpls-entropy: unicast lookup of the label above".into(),
+            class::LOOKUP => {
                 let id = self.ip.labels.id_of(LabelTableIndex(leaf.index() as u16));
                 format!("[@{}]: dst-address,unicast lookup in mpls-VRF:{id}", leaf.index())
             }
-            kind::POP_LOOKUP => {
+            _ if pop::is_into_table(leaf) => {
                 let inside = match pop::table_of(leaf) {
                     Some(TableIndex(index)) => {
                         format!(
@@ -127,12 +129,12 @@ impl Router {
                 };
                 format!("[@0]: mpls-disposition:[@0]:[{short}, {model}]\n        {inside}")
             }
-            kind::POP => {
+            _ if pop::is_by_adjacency(leaf) => {
                 let object = crate::ip::adjacency::object_of(leaf);
-                let inside = self.adjacency_text(family, Leaf::new(kind::ADJACENCY, object));
+                let inside = self.adjacency_text(family, Leaf::new(class::ADJACENCY, object));
                 format!("[@{object}]: mpls-disposition:[@{object}]:[{short}, {model}]\n        {inside}")
             }
-            kind::ADJACENCY => self.adjacency_text(Family::Ip4, leaf),
+            class::ADJACENCY => self.adjacency_text(Family::Ip4, leaf),
             _ => "[@0]: dpo-drop mpls".into(),
         }
     }

@@ -1,5 +1,7 @@
 //! Label tables as the control thread keeps them and as nodes read them.
 
+use super::key::{LabelAction, LabelKey, LabelLookup, LabelTable};
+use crate::ip::class;
 use crate::ip::control::{LabelTableIndex, Source};
 use crate::ip::leaving::Leaving;
 use crate::ip::path_list::{ListId, PathList, User};
@@ -9,7 +11,7 @@ use rcu::Published;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
-use tables::{LabelAction, LabelKey, LabelLookup, LabelTable, Leaf, kind};
+use tables::Leaf;
 use wire::Family;
 use wire::mpls::{ENTROPY_INDICATOR, FIRST_UNRESERVED, IPV4_EXPLICIT_NULL, IPV6_EXPLICIT_NULL, ROUTER_ALERT};
 
@@ -21,7 +23,7 @@ pub(crate) type SharedLabels = Arc<Published<Vec<Option<LabelLookup>>>>;
 
 /// The leaf of the entropy label indicator: it and the label behind it are removed, and the label that was above them
 /// is looked up again.
-pub(crate) const ENTROPY: Leaf = Leaf::new(kind::LOOKUP, 1 << 16);
+pub(crate) const ENTROPY: Leaf = Leaf::new(class::LOOKUP, 1 << 16);
 
 /// The source and the paths of a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +43,7 @@ impl Labels {
     fn new(id: u32) -> std::io::Result<Labels> {
         let mut table = LabelTable::new()?;
         for (key, leaf) in reserved() {
-            table.set(key, LabelAction::to(leaf));
+            table.set(key.place(), LabelAction::to(leaf));
         }
         Ok(Labels { id, table, routes: BTreeMap::new() })
     }
@@ -62,12 +64,12 @@ impl Labels {
 
     /// What lookups find for a label.
     pub fn shown(&self, key: LabelKey) -> LabelAction {
-        self.table.get(key)
+        self.table.get(key.place())
     }
 
     /// Sets or removes the paths of a label. Returns its earlier ones.
     pub fn set(&mut self, key: LabelKey, route: Option<LabelRoute>, way: LabelAction) -> Option<LabelRoute> {
-        self.table.set(key, way);
+        self.table.set(key.place(), way);
         match route {
             Some(route) => self.routes.insert(key, route),
             None => self.routes.remove(&key),
@@ -86,9 +88,9 @@ pub(crate) fn reserved() -> impl Iterator<Item = (LabelKey, Leaf)> {
         (key(IPV4_EXPLICIT_NULL, true), pop::into_table(Family::Ip4, None, false)),
         (key(IPV6_EXPLICIT_NULL, true), pop::into_table(Family::Ip6, None, false)),
         // RFC 4182: not only at the bottom.
-        (key(IPV4_EXPLICIT_NULL, false), Leaf::new(kind::LOOKUP, 0)),
-        (key(IPV6_EXPLICIT_NULL, false), Leaf::new(kind::LOOKUP, 0)),
-        (key(ROUTER_ALERT, false), Leaf::new(kind::PUNT, 0)),
+        (key(IPV4_EXPLICIT_NULL, false), Leaf::new(class::LOOKUP, 0)),
+        (key(IPV6_EXPLICIT_NULL, false), Leaf::new(class::LOOKUP, 0)),
+        (key(ROUTER_ALERT, false), Leaf::new(class::PUNT, 0)),
         (key(ENTROPY_INDICATOR, false), ENTROPY),
     ]
     .into_iter()
@@ -179,12 +181,12 @@ impl LabelTables {
         let Labels { table, routes, .. } = self.get_mut(table);
         match list.few_users() {
             Some(users) => users.iter().filter_map(User::label).for_each(|key| {
-                table.set(key, way);
+                table.set(key.place(), way);
             }),
             None => {
                 let of_list = routes.iter().filter(|(_, route)| route.list == id);
                 of_list.for_each(|(key, _)| {
-                    table.set(*key, way);
+                    table.set(key.place(), way);
                 });
             }
         }

@@ -10,9 +10,10 @@ use super::input::finish;
 use crate::icmp::redirect::{self, Advice, Edge as Order, Tables};
 use crate::icmp::report;
 use crate::icmp6;
+use crate::ip::class;
 use graph::{Context, CounterSpec, NodeSpec, Row, Severity};
 use std::net::{IpAddr, Ipv6Addr};
-use tables::{Leaf, kind};
+use tables::Leaf;
 use wire::MacAddress;
 use wire::batch::check;
 use wire::ipv6::{self, HEADER_LEN, MIN_MTU};
@@ -119,7 +120,7 @@ impl Advice for Advice6 {
 
     fn leave(&self, row: &mut Row) {
         // The message is from a link-local address, so routes do not apply.
-        row.target = Leaf::new(kind::GLEAN, self.link).0;
+        row.target = Leaf::new(class::GLEAN, self.link).0;
         row.flags |= check::EXAMINED6;
     }
 }

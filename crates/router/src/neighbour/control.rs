@@ -8,13 +8,14 @@
 use super::known::{Limits, Neighbour, State};
 use super::resolve::Resolve;
 use super::{Event, Evidence, NeighbourKey};
+use crate::ip::class;
 use crate::ip::control::{Path, PathAction, Source};
 use crate::{Error, Router, check_memory};
 use graph::{InterfaceIndex, NodeIndex};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
-use tables::{Leaf, Replacement, kind};
+use tables::{Leaf, Replacement};
 use wire::{Family, MacAddress, Prefix};
 
 /// Requests before giving up, and the time between them (RFC 1122 2.3.2.1: at most one a second).
@@ -249,7 +250,7 @@ impl Router {
     /// Releases the adjacency of a neighbour that workers do not know any more.
     fn let_go_adjacency(&mut self, key: NeighbourKey) {
         if let Some(object) = self.neighbours.adjacencies.remove(&key) {
-            self.ip.release(Leaf::new(kind::ADJACENCY, object));
+            self.ip.release(Leaf::new(class::ADJACENCY, object));
         }
     }
 

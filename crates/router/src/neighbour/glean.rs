@@ -11,10 +11,11 @@ use super::NeighbourKey;
 use super::resolve::{destination, trace, trace6};
 use super::table::Shared;
 use crate::interface::SharedViews;
+use crate::ip::class;
 use graph::{Context, InterfaceIndex, Map, NodeSpec, Vector};
 use std::net::IpAddr;
 use std::sync::Arc;
-use tables::{Leaf, ObjectHandle, kind};
+use tables::{Leaf, ObjectHandle};
 use wire::Family;
 
 graph::edges! {
@@ -60,7 +61,7 @@ impl Glean {
     fn find(&self, cx: &Context<'_>, interface: InterfaceIndex, host: IpAddr) -> Option<(Leaf, Edge)> {
         let adjacency = || self.adjacency(cx, interface, host).map(|leaf| (leaf, Edge::Rewrite));
         let itself =
-            || self.is_itself(cx, interface, host).then(|| (Leaf::new(kind::RECEIVE, interface.0), Edge::Local));
+            || self.is_itself(cx, interface, host).then(|| (Leaf::new(class::RECEIVE, interface.0), Edge::Local));
         adjacency().or_else(itself)
     }
 
@@ -80,7 +81,7 @@ impl Glean {
             Family::Ip6 => adjacency.next_hop6().into(),
         };
         let is_its_own = adjacency.interface() == interface.0 && next_hop == host;
-        is_its_own.then(|| Leaf::new(kind::ADJACENCY, object))
+        is_its_own.then(|| Leaf::new(class::ADJACENCY, object))
     }
 }
 

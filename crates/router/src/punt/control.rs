@@ -2,6 +2,7 @@
 
 use super::{PuntTable, ToHost};
 use crate::interface::Interface;
+use crate::ip::class;
 use crate::ip::control::TableIndex;
 use crate::neighbour::NeighbourKey;
 use crate::rate::Limit;
@@ -10,7 +11,7 @@ use graph::InterfaceIndex;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use tables::{Leaf, kind};
+use tables::Leaf;
 use wire::Family;
 
 /// A bound on punted packets, as operators set it: so many a second, and a tenth of that at once.
@@ -118,7 +119,7 @@ impl Router {
             return Err(Error::BadNeighbourAddress(next_hop));
         }
         let object = self.share_adjacency(NeighbourKey::new(interface, next_hop))?;
-        let adjacency = Leaf::new(kind::ADJACENCY, object);
+        let adjacency = Leaf::new(class::ADJACENCY, object);
         let family = Family::of(next_hop);
         let before = self.punts.of_mut(family).insert(rx, Redirect { next_hop, interface, adjacency });
         let ways = [interface].into_iter().chain(before.iter().map(|before| before.interface));

@@ -414,7 +414,8 @@ impl Trial {
     fn check_objects(&self) {
         let ip = &self.bed.router.ip;
         let mut reached: BTreeSet<u32> = self.bed.router.neighbours.adjacencies().collect();
-        let is_object = |leaf: &Leaf| matches!(leaf.kind(), tables::kind::ADJACENCY | tables::kind::GLEAN);
+        let is_object =
+            |leaf: &Leaf| matches!(leaf.class(), quiver_router::ip::class::ADJACENCY | quiver_router::ip::class::GLEAN);
         // The objects that interfaces use for their link-local destinations.
         let on_link = |interface: &Interface| Ip6View::new(&interface.ip6).on_link;
         reached.extend(self.bed.router.interfaces.iter().filter_map(on_link));

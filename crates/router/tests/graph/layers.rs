@@ -55,3 +55,16 @@ fn the_graph_has_no_flag_of_a_protocol() {
     let graphs = ["CHAINED", "TRACED", "PARTIAL_CHECKSUM", "SEGMENTED", "ORIGINATED", "BARE"];
     assert_eq!(names, [&graphs[..], &["CLAIMABLE", "NOT_PLAIN", "OFFLOAD"]].concat());
 }
+
+/// What a forwarding object means is the owner's affair: labels, time to live, who is told why a packet is dropped.
+#[test]
+fn the_tables_know_no_protocol() {
+    let words = ["label", "mpls", "uniform", "punt", "prohibit", "vxlan"];
+    for (path, text) in sources("tables") {
+        for (line, code) in code(&text) {
+            let code = code.to_lowercase();
+            let named = words.iter().find(|word| code.contains(*word));
+            assert_eq!(named, None, "{}:{line}", path.display());
+        }
+    }
+}

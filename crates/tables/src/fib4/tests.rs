@@ -51,12 +51,12 @@ fn small(second_level_pages: u32) -> Options {
 
 /// What a number of the table stands for.
 fn leaf_of(value: u32) -> Leaf {
-    if value & 1 << 27 != 0 { Leaf::MISS } else { Leaf(value) }
+    if value & 1 << 23 != 0 { Leaf::MISS } else { Leaf(value) }
 }
 
 /// A number that is in the table and not to be used.
 fn unused(index: u32) -> Leaf {
-    Leaf::new(1, index | 1 << 27)
+    Leaf::new(1, index | 1 << 23)
 }
 
 fn insert(fib: &mut Fib4, key: Key, leaf: Leaf) -> Result<Option<Leaf>, TableFull> {
@@ -485,7 +485,7 @@ fn a_page_count_beyond_the_slot_numbers_is_refused() {
 #[should_panic(expected = "not a leaf")]
 fn a_leaf_of_the_reserved_kind_is_refused() {
     let mut bench = Bench::new(1);
-    let _ = insert(&mut bench.fib, Key::new(0, 8), Leaf::new(15, 0));
+    let _ = insert(&mut bench.fib, Key::new(0, 8), Leaf(0xf000_0000));
 }
 
 #[test]
