@@ -8,6 +8,7 @@
 mod churn;
 mod features;
 mod memif;
+mod midchain;
 mod pic;
 mod programming;
 mod rounds;

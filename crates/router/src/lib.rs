@@ -29,10 +29,12 @@ pub mod listing;
 pub mod local;
 pub mod logging;
 pub mod memif;
+pub mod midchain;
 pub mod mld;
 pub mod mpls;
 pub mod nd;
 pub mod neighbour;
+pub mod object;
 pub mod pace;
 pub mod packet_generator;
 pub mod punt;
@@ -104,6 +106,12 @@ fn check_memory() -> Result<(), Error> {
 /// Why an operation was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    #[error("{0}: there is none")]
+    NoSuchObject(object::ObjectId),
+    #[error("{0}: routes lead to it, remove these first ('show ip fib')")]
+    ObjectInUse(object::ObjectId),
+    #[error(transparent)]
+    Encapsulation(#[from] midchain::EncapsulationError),
     #[error("no memory: the process may not have more ('ulimit -v', LimitAS=); delete something, or raise that limit")]
     NoMemory,
     #[error("no interface named '{0}' (show interface lists them)")]
@@ -283,7 +291,7 @@ pub enum Error {
 
 /// All capabilities, in the order in which packets meet them.
 // A constant: a static item would have all of them compiled into each test program that uses none.
-pub const CAPABILITIES: [&capability::Capability; 18] = [
+pub const CAPABILITIES: [&capability::Capability; 20] = [
     &packet_generator::CAPABILITY,
     &interface::CAPABILITY,
     &span::CAPABILITY,
@@ -298,6 +306,8 @@ pub const CAPABILITIES: [&capability::Capability; 18] = [
     &icmp6::CAPABILITY,
     &mld::CAPABILITY,
     &mpls::CAPABILITY,
+    &midchain::CAPABILITY,
+    &object::CAPABILITY,
     &local::CAPABILITY,
     &punt::CAPABILITY,
     &reassembly::CAPABILITY,
@@ -320,6 +330,7 @@ pub(crate) struct Nodes {
     pub ip4: ip4::Nodes,
     pub ip6: ip6::Nodes,
     pub mpls: mpls::Nodes,
+    pub object: object::Nodes,
     pub arp: arp::Nodes,
     pub nd: nd::Nodes,
     pub icmp: icmp::ping::Nodes,
@@ -336,6 +347,8 @@ pub struct Router {
     pub interfaces: Interfaces,
     pub ip: Ip,
     pub neighbours: Neighbours,
+    /// What completes the headers of tunnels.
+    fix_ups: Arc<midchain::fix_up::FixUps>,
     /// Own addresses under Duplicate Address Detection.
     pub detection: Detection,
     proxied: Proxied,
@@ -499,6 +512,8 @@ impl Router {
             },
             options.hash_seed,
         )?;
+        let fix_ups = midchain::register(&mut graph, &view, &objects.handle(), &counters)?;
+        let object = object::register(&mut graph, &objects.handle())?;
         let icmp6 = icmp6::register(&mut graph, &view, &icmp_policy, &punt_table, &fibs6, &objects.handle(), &sender)?;
         let icmp = icmp::register(&mut graph, &view, &icmp_policy, &punt_table, &fibs, &objects.handle(), &sender)?;
         let udp_ports = Arc::new(Published::new(&domain, local::PortTable::default()));
@@ -525,10 +540,25 @@ impl Router {
             advertising: Advertising::default(),
             listening: Listening::default(),
             counters,
+            fix_ups,
             streams: Streams::default(),
             log: Arc::default(),
             view,
-            nodes: Nodes { interface, ip4, ip6, mpls, arp, nd, icmp, icmp6, local, reassembly, generator, span },
+            nodes: Nodes {
+                interface,
+                ip4,
+                ip6,
+                mpls,
+                object,
+                arp,
+                nd,
+                icmp,
+                icmp6,
+                local,
+                reassembly,
+                generator,
+                span,
+            },
             clears: inspect::Clears::default(),
             devices: options.devices,
             commit: options.commit,

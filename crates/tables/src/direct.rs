@@ -176,7 +176,7 @@ mod tests {
             let round = reader.round();
             // Each number and the one beside it, with bits above that do not count.
             let keys = sets.iter().flat_map(|(number, _)| [*number, (number + 1) % PLACES]);
-            let keys: Vec<u32> = keys.map(|number| number as u32 * 2 | 1).collect();
+            let keys: Vec<u32> = keys.map(|number| (number as u32 * 2) | 1).collect();
             let number_of = |key: u32| (key >> 1) as usize | PLACES;
             let (mut leaves, mut beside) = (keys.clone(), vec![7; keys.len()]);
             lookup.lookup_batch(&round, &mut leaves, &mut beside, number_of);

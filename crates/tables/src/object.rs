@@ -25,7 +25,7 @@ mod read;
 #[cfg(test)]
 mod tests;
 
-pub use read::{ObjectHandle, ObjectRef, ObjectsRef};
+pub use read::{MidchainRef, ObjectHandle, ObjectRef, ObjectsRef};
 
 /// Most objects.
 pub const MAX_OBJECTS: usize = 1 << 20;
@@ -145,8 +145,8 @@ unsafe impl Zeroed for Line {}
 // SAFETY: the body is written only while no reader can be reading it (module docs).
 unsafe impl Sync for Line {}
 
-// The head word, from the lowest byte: state; bytes of the rewrite or log2 of buckets; edge or the flow fields (16 bits);
-// MTU (16 bits); the owner's bits (16). A redirection has the index of its line in the upper half.
+// The head word, from the lowest byte: state; bytes of the rewrite or log2 of buckets; edge or the flow fields (16
+// bits); MTU (16 bits); the owner's bits (16). A redirection has the index of its line in the upper half.
 const STATE_COMPLETE: u8 = 1;
 const STATE_INCOMPLETE: u8 = 2;
 const STATE_LOAD_BALANCE: u8 = 3;

@@ -1,6 +1,6 @@
 //! Which routes a scenario has, and where its packets go.
 
-use super::NEXT_HOP;
+use super::{NEXT_HOP, midchain};
 use drivers::pg::template::Destinations;
 use router::Router;
 use router::ip::bulk::Batch;
@@ -17,7 +17,7 @@ use wire::mpls::StackEntry;
 use wire::{Family, Prefix, Prefix4, Prefix6};
 
 /// All scenarios that send packets.
-pub const ALL: [&str; 21] = [
+pub const ALL: [&str; 22] = [
     "dumb",
     "ip4-1",
     "ip4-1k",
@@ -29,6 +29,7 @@ pub const ALL: [&str; 21] = [
     "ip4-ecmp4",
     "ip4-64nh",
     "ip4-mixed",
+    midchain::NAME,
     "ip6-1",
     "ip6-16",
     "ip6-200k-bgp",
@@ -95,6 +96,8 @@ pub struct Scenario {
     pub paths: u32,
     one_in: usize,
     popularity: Popularity,
+    /// Packets get a header in front.
+    is_tunnelled: bool,
 }
 
 impl Scenario {
@@ -106,6 +109,7 @@ impl Scenario {
             paths: 1,
             one_in: 1,
             popularity: Popularity::Even,
+            is_tunnelled: false,
         };
         let plain = |keys, next_hops| of(Keys::V4(keys), next_hops);
         let plain6 = |keys, next_hops| of(Keys::V6(keys), next_hops);
@@ -120,6 +124,7 @@ impl Scenario {
             "ip4-64nh" => plain(side_by_side(1000), 64),
             "ip4-ecmp4" => Scenario { paths: 4, ..plain(side_by_side(1), 4) },
             "ip4-mixed" => Scenario { interfaces: 4, paths: 4, one_in: 10, ..plain(side_by_side(1000), 64) },
+            midchain::NAME => Scenario { is_tunnelled: true, ..plain(side_by_side(1), 1) },
             "ip6-1" => plain6(vec![Key6::new(0x2001_0db8_0016 << 80, 48)], 1),
             "ip6-16" => plain6((0..16).map(|route| Key6::new((0x2001_0db8_0016 + 2 * route) << 80, 48)).collect(), 1),
             "ip6-200k-bgp" => plain6(synthetic::internet6(200_000, SEED), 16),
@@ -186,6 +191,9 @@ impl Scenario {
         let hops: Vec<IpAddr> = self.hops().collect();
         if let Keys::Labels { count, labelled } = self.keys {
             return install_labels(router, &hops, count, labelled);
+        }
+        if let (Keys::V4(keys), true) = (&self.keys, self.is_tunnelled) {
+            return midchain::install(router, prefix_of(keys[0]).into(), hops[0]);
         }
         let path = |at: usize| Path::new(PathAction::Via { next_hop: hops[at % hops.len()], interface: None });
         let mut batch = Batch::new(self.family(), TableIndex::DEFAULT);

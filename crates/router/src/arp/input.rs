@@ -323,6 +323,7 @@ impl ArpInput {
         match leaf.class() {
             class::RECEIVE => true,
             class::GLEAN => self.tables.objects.get(cx.round, leaf.index()).interface() != asked_on.0,
+            class::MIDCHAIN => self.tables.objects.get(cx.round, leaf.index()).interface() != asked_on.0,
             class::ADJACENCY => {
                 // An adjacency without a next hop is a loopback's, and no host is behind that. An address that another
                 // interface uses has its network there.

@@ -208,7 +208,7 @@ impl IcmpError {
         let table = self.fibs.index_for(cx.round, row);
         let leaf = self.fibs.first_way(cx.round, table, sender.into(), &self.objects);
         match leaf.class() {
-            class::ADJACENCY | class::GLEAN => {
+            class::ADJACENCY | class::MIDCHAIN | class::GLEAN => {
                 let object = self.objects.get(cx.round, leaf.index());
                 let next_hop = Some(object.next_hop()).filter(|hop| !hop.is_unspecified()).unwrap_or(sender);
                 let out = InterfaceIndex(object.interface());

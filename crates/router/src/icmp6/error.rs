@@ -239,7 +239,7 @@ impl Icmp6Error {
         }
         let leaf = self.fibs.first_way(cx.round, table, sender.into(), &self.objects);
         match leaf.class() {
-            class::ADJACENCY | class::GLEAN => {
+            class::ADJACENCY | class::MIDCHAIN | class::GLEAN => {
                 let out = InterfaceIndex(self.objects.get(cx.round, leaf.index()).interface());
                 let there = || view.get(out)?.ip6.address_towards(sender);
                 match view.table_of(Family::Ip6, out) == table {

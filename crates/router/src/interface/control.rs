@@ -223,6 +223,7 @@ impl Router {
         self.remove_label_paths_of(index);
         self.remove_tunnel_paths_of(index);
         self.forget_tunnel(index);
+        self.stop_encapsulating(index);
         self.forget_proxied_hosts(index);
         self.forget_listener(index);
         let interface = self.interfaces.take(index).expect("looked up above");

@@ -34,7 +34,8 @@ graph::edges! {
     }
 }
 
-const COUNTERS: &[CounterSpec] = &[
+/// Of nodes that finish packets.
+pub(crate) const COUNTERS: &[CounterSpec] = &[
     CounterSpec(
         "checksums finished",
         Severity::Info,
@@ -94,36 +95,58 @@ impl Output {
     /// Finishes packets one by one, in order.
     #[cold]
     fn finish(&self, x: &mut Expansion<'_, '_>, vector: &mut Vector, chain: Option<Cursor>) {
-        for i in 0..vector.len() {
-            let mut row = vector.row(i);
-            vector.set_edge(i, edge::TAKEN);
-            let todo = row.flags & if is_labelled(x.cx, &row) { flag::OFFLOAD } else { self.unfinished() };
-            if todo & flag::SEGMENTED != 0 {
-                let mut parts = Vec::new();
-                match offload::segment(x.cx.buffers, &row, &mut |part| parts.push(part)) {
-                    Ok(_) => {
-                        x.cx.count(SEGMENTED, 1);
-                        for part in parts {
-                            let (part, to) = self.onward(part, chain);
-                            x.originate(part, to);
-                        }
-                        x.consume(row.packet);
+        let edges = Finish { malformed: OutputEdge::Malformed.into(), no_buffer: OutputEdge::NoBuffer.into() };
+        let todo = |row: &Row, cx: &Context<'_>| {
+            row.flags & if is_labelled(cx, row) { flag::OFFLOAD } else { self.unfinished() }
+        };
+        finish_offloads(x, vector, &edges, todo, |row| self.onward(row, chain));
+    }
+}
+
+/// The edges of a node that finishes packets, for those that cannot be finished.
+pub(crate) struct Finish {
+    pub malformed: EdgeIndex,
+    pub no_buffer: EdgeIndex,
+}
+
+/// Does the work that packets' flags ask for, one packet after the other: `todo` selects flags of a packet, and
+/// `onward` sends a finished one on. The node has [`COUNTERS`].
+pub(crate) fn finish_offloads(
+    x: &mut Expansion<'_, '_>,
+    vector: &mut Vector,
+    edges: &Finish,
+    todo: impl Fn(&Row, &Context<'_>) -> u32,
+    onward: impl Fn(Row) -> (Row, EdgeIndex),
+) {
+    for i in 0..vector.len() {
+        let mut row = vector.row(i);
+        vector.set_edge(i, edge::TAKEN);
+        let todo = todo(&row, x.cx);
+        if todo & flag::SEGMENTED != 0 {
+            let mut parts = Vec::new();
+            match offload::segment(x.cx.buffers, &row, &mut |part| parts.push(part)) {
+                Ok(_) => {
+                    x.cx.count(SEGMENTED, 1);
+                    for part in parts {
+                        let (part, to) = onward(part);
+                        x.originate(part, to);
                     }
-                    Err(OffloadError::NoBuffer) => x.emit(row, OutputEdge::NoBuffer.into()),
-                    Err(_) => x.emit(row, OutputEdge::Malformed.into()),
+                    x.consume(row.packet);
                 }
+                Err(OffloadError::NoBuffer) => x.emit(row, edges.no_buffer),
+                Err(_) => x.emit(row, edges.malformed),
+            }
+            continue;
+        }
+        if todo & flag::PARTIAL_CHECKSUM != 0 {
+            if offload::finish_checksum(x.cx.buffers, &mut row).is_err() {
+                x.emit(row, edges.malformed);
                 continue;
             }
-            if todo & flag::PARTIAL_CHECKSUM != 0 {
-                if offload::finish_checksum(x.cx.buffers, &mut row).is_err() {
-                    x.emit(row, OutputEdge::Malformed.into());
-                    continue;
-                }
-                x.cx.count(CHECKSUMS, 1);
-            }
-            let (row, to) = self.onward(row, chain);
-            x.emit(row, to);
+            x.cx.count(CHECKSUMS, 1);
         }
+        let (row, to) = onward(row);
+        x.emit(row, to);
     }
 }
 

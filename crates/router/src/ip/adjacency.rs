@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Bound;
-use tables::object::MAX_REWRITE;
+use tables::object::{MAX_REWRITE, MIDCHAIN_LINES};
 use tables::{Adjacency, Leaf, Object, Replacement};
 use wire::ethernet::EtherType;
 use wire::mpls::ENTRY_LEN;
@@ -39,6 +39,8 @@ pub(crate) struct AdjacencyKey {
     pub is_uniform: bool,
     /// The tunnel that its packets are counted for.
     pub tunnel: Option<InterfaceIndex>,
+    /// Its interface puts a header in front of packets: the object is a midchain.
+    pub is_stacked: bool,
 }
 
 impl From<NeighbourKey> for AdjacencyKey {
@@ -49,11 +51,20 @@ impl From<NeighbourKey> for AdjacencyKey {
             push: Vec::new(),
             is_uniform: false,
             tunnel: None,
+            is_stacked: false,
         }
     }
 }
 
 impl AdjacencyKey {
+    /// The same for an interface that puts a header in front of IP packets, whatever the next hop; `None` when labels
+    /// would be behind that header.
+    pub fn stacked(self) -> Option<AdjacencyKey> {
+        let Inside::Ip(family) = self.inside else { return None };
+        let neighbour = NeighbourKey { address: family.unspecified(), ..self.neighbour };
+        (!self.is_labelled()).then_some(AdjacencyKey { neighbour, is_stacked: true, ..self })
+    }
+
     /// Whether its packets begin with a label on the wire, or with one that is not known here.
     fn is_labelled(&self) -> bool {
         !self.push.is_empty() || self.inside == Inside::Labelled
@@ -106,8 +117,12 @@ impl Ip {
     /// All adjacencies, each with its neighbour.
     pub(super) fn adjacencies(&self) -> impl Iterator<Item = (Leaf, NeighbourKey)> + '_ {
         let of = |(object, key): (&u32, &AdjacencyKey)| {
-            let kind = if key.neighbour.address.is_unspecified() { class::GLEAN } else { class::ADJACENCY };
-            (Leaf::new(kind, *object), key.neighbour)
+            let class = match key.neighbour.address.is_unspecified() {
+                _ if key.is_stacked => class::MIDCHAIN,
+                true => class::GLEAN,
+                false => class::ADJACENCY,
+            };
+            (Leaf::new(class, *object), key.neighbour)
         };
         self.adjacencies.by_object.iter().map(of)
     }
@@ -142,7 +157,8 @@ impl Router {
             shared.users += 1;
             return Ok(shared.object);
         }
-        let object = self.ip.objects.insert(&Object::Adjacency(self.describe_adjacency(&key)))?;
+        let lines = if key.is_stacked { MIDCHAIN_LINES } else { 1 };
+        let object = self.ip.objects.insert_with_room(&self.describe_object(&key), lines)?;
         self.ip.adjacencies.by_neighbour.entry(key.neighbour).or_default().insert(object);
         self.ip.adjacencies.by_object.insert(object, key.clone());
         self.ip.adjacencies.by_key.insert(key, Shared { object, users: 1 });
@@ -155,9 +171,16 @@ impl Router {
         self.interfaces.get(interface).is_ok_and(|there| header(there) + labels * ENTRY_LEN <= MAX_REWRITE)
     }
 
+    /// The object of an adjacency as it is at present.
+    fn describe_object(&self, key: &AdjacencyKey) -> Object {
+        let interface = self.interfaces.get(key.neighbour.interface).ok().filter(|_| key.is_stacked);
+        let midchain = interface.and_then(|interface| self.midchain_of(interface, key.neighbour.family()));
+        midchain.unwrap_or_else(|| Object::Adjacency(self.describe_adjacency(key)))
+    }
+
     /// What an adjacency is at present: complete when the neighbour's address is known.
     fn describe_adjacency(&self, key: &AdjacencyKey) -> Adjacency {
-        let AdjacencyKey { neighbour, inside, ref push, is_uniform, tunnel } = *key;
+        let AdjacencyKey { neighbour, inside, ref push, is_uniform, tunnel, .. } = *key;
         let tunnel = tunnel.and_then(|tunnel| self.interfaces.get(tunnel).ok());
         let interface = self.interfaces.get(neighbour.interface).ok();
         let loopback = interface.filter(|interface| interface.is_loopback());
@@ -248,8 +271,8 @@ impl Router {
         let objects = by_neighbour.get(&neighbour).into_iter().flatten();
         let keys: Vec<(AdjacencyKey, u32)> = objects.map(|object| (by_object[object].clone(), *object)).collect();
         for (key, object) in keys {
-            let adjacency = self.describe_adjacency(&key);
-            if let Err(error) = self.ip.objects.replace(object, &Object::Adjacency(adjacency)) {
+            let described = self.describe_object(&key);
+            if let Err(error) = self.ip.objects.replace(object, &described) {
                 log::error!("adjacency to {} is not up to date: {error}", key.neighbour.address);
             }
         }
@@ -263,8 +286,8 @@ impl Router {
         let all: Vec<(AdjacencyKey, u32)> = objects.map(|object| (by_object[object].clone(), *object)).collect();
         let mut prepared = Vec::with_capacity(all.len());
         for (adjacency, object) in all {
-            let adjacency = self.describe_adjacency(&adjacency);
-            match self.ip.objects.prepare(object, &Object::Adjacency(adjacency)) {
+            let described = self.describe_object(&adjacency);
+            match self.ip.objects.prepare(object, &described) {
                 Ok(replacement) => prepared.push(replacement),
                 Err(error) => log::error!("adjacency to {} is not up to date: {error}", key.address),
             }
@@ -294,6 +317,10 @@ impl Router {
                 Ok(interface) => format!("[@{}]: dpo-receive: on {}", leaf.index(), interface.name),
                 Err(_) => plain("receive"),
             },
+            class::OBJECT => match self.ip.customs.of(leaf) {
+                Some((id, name)) => format!("[@{}]: {name} {id}", leaf.index()),
+                None => plain("unknown"),
+            },
             _ => match self.ip.adjacency_of(leaf) {
                 Some(key) => self.describe_in_words(key, leaf),
                 None => plain("unknown"),
@@ -316,6 +343,12 @@ impl Router {
             (_, false) => format!("{asking}: via {} {name}:", key.neighbour.address),
         };
         let object = object_of(leaf);
+        if key.is_stacked
+            && let Some(text) = self.midchain_text(key.neighbour.interface)
+        {
+            let hop = key.neighbour.address;
+            return format!("[@{object}]: {long} via {hop} {name}: mtu:{} {text}", adjacency.mtu);
+        }
         let tail = format!("mtu:{} next:{} flags:[] {bytes}", adjacency.mtu, adjacency.edge);
         let itself = format!("[@{object}]: {what} {}", tail.trim_end());
         match self.labels_in_words(key) {

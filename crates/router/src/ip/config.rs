@@ -136,6 +136,7 @@ pub(crate) fn write_path(
         PathAction::LocalAnywhere => "local".into(),
         PathAction::Drop => "drop".into(),
         PathAction::Punt => "punt".into(),
+        PathAction::Object(id) => id.to_string(),
         PathAction::Unreachable => "unreachable".into(),
         PathAction::Prohibit => "prohibit".into(),
     };

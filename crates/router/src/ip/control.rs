@@ -18,14 +18,17 @@ pub use super::route::{LabelTableIndex, MAX_PATHS, Path, PathAction, Route, Sour
 use super::table::{Fib, PART, Table, TableFull, Vrfs};
 use super::vrf::TableError;
 use crate::chunks::Chunks;
+use crate::midchain::control::Stacks;
 use crate::mpls::MplsError;
 use crate::mpls::table::LabelTables;
 use crate::neighbour::NeighbourKey;
+use crate::object::CustomObjects;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
+use tables::ObjectHandle;
 use tables::fib4::Memory;
 use tables::{Fib4, Fib6, Leaf, Lookup4, Lookup6, Objects};
 use wire::{Family, Prefix};
@@ -56,6 +59,10 @@ pub struct Ip {
     pub(crate) labels: LabelTables,
     /// The list of each tunnel's paths.
     pub(crate) tunnels: BTreeMap<InterfaceIndex, ListId>,
+    /// Interfaces that put a header in front of packets.
+    pub(crate) stacks: Stacks,
+    /// Objects of other capabilities.
+    pub(crate) customs: CustomObjects,
     /// The list of each load balance.
     pub(super) balances: HashMap<u32, ListId>,
     /// Changed lists whose prefixes are to be updated together in the lookup tables.
@@ -111,6 +118,8 @@ impl Ip {
             adjacencies: Adjacencies::default(),
             labels,
             tunnels: BTreeMap::new(),
+            stacks: Stacks::default(),
+            customs: CustomObjects::default(),
             balances: HashMap::new(),
             painting: Painting::default(),
             objects,
@@ -255,6 +264,11 @@ impl Ip {
         })
     }
 
+    /// Forwarding objects, for nodes of other capabilities.
+    pub fn object_handle(&self) -> ObjectHandle {
+        self.objects.handle()
+    }
+
     /// Forwarding objects in use.
     pub fn objects(&self) -> usize {
         self.objects.len()
@@ -373,6 +387,9 @@ impl Ip {
         let mut users: HashMap<ListId, Vec<User>> = HashMap::new();
         for (index, list) in &self.tunnels {
             users.entry(*list).or_default().push(User::Tunnel(*index));
+        }
+        for (index, list) in self.stacks.iter() {
+            users.entry(list).or_default().push(User::Tunnel(index));
         }
         for (_, table) in self.labels.iter() {
             for (key, route) in table.routes() {

@@ -22,6 +22,8 @@ graph::edges! {
         IcmpError => next "ip4-icmp-error",
         InTable => next "lookup-ip4-dst",
         Counted => next "ip4-route-counters",
+        Midchain => next "ip4-midchain",
+        Object => next "object-dispatch",
         /// A packet to a prefix whose route says `drop` (`blackhole`), or to the first address of an attached
         /// network, which no host has. `show ip fib ADDRESS` names the route, and `ip route del` deletes it.
         Drop => note "blackholed packets",
@@ -50,6 +52,8 @@ pub mod edge6 {
             IcmpError => next "ip6-icmp-error",
             InTable => next "lookup-ip6-dst",
             Counted => next "ip6-route-counters",
+            Midchain => next "ip6-midchain",
+            Object => next "object-dispatch",
             /// A packet to a prefix whose route says `drop` (`blackhole`). `show ip6 fib ADDRESS` names the route,
             /// and `ip route del` deletes it.
             Drop => note "blackholed packets",
@@ -72,6 +76,8 @@ const _: () = assert!(
         && Edge::IcmpError as u16 == edge6::Edge::IcmpError as u16
         && Edge::InTable as u16 == edge6::Edge::InTable as u16
         && Edge::Counted as u16 == edge6::Edge::Counted as u16
+        && Edge::Midchain as u16 == edge6::Edge::Midchain as u16
+        && Edge::Object as u16 == edge6::Edge::Object as u16
         && Edge::Drop as u16 == edge6::Edge::Drop as u16
         && Edge::Broken as u16 == edge6::Edge::Broken as u16
         && Edge::TooManyTables as u16 == edge6::Edge::TooManyTables as u16
@@ -92,6 +98,8 @@ const fn by_class(broadcast: Edge) -> [EdgeIndex; 256] {
     edges[class::BROADCAST as usize] = broadcast as EdgeIndex;
     edges[class::LOOKUP as usize] = Edge::InTable as EdgeIndex;
     edges[class::COUNTED as usize] = Edge::Counted as EdgeIndex;
+    edges[class::MIDCHAIN as usize] = Edge::Midchain as EdgeIndex;
+    edges[class::OBJECT as usize] = Edge::Object as EdgeIndex;
     edges
 }
 

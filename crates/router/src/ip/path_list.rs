@@ -49,12 +49,14 @@ pub(crate) enum Of {
     Labels { table: LabelTableIndex, is_bottom: bool },
     /// A tunnel, whose paths the routes onto it take over.
     Tunnel(InterfaceIndex),
+    /// Headers of a family that interfaces put in front of packets: where their destination is.
+    Underlay(Family),
 }
 
 impl Of {
     pub fn family(self) -> Option<Family> {
         match self {
-            Of::Prefixes(family) => Some(family),
+            Of::Prefixes(family) | Of::Underlay(family) => Some(family),
             Of::Labels { .. } | Of::Tunnel(_) => None,
         }
     }

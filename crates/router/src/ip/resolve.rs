@@ -72,7 +72,7 @@ struct Changed {
 /// Whether a route may take over a path of another one. Paths that end the route cannot be taken over: to this router,
 /// onto a network, and into another table.
 fn leads_on(leaf: Leaf) -> bool {
-    matches!(leaf.class(), class::ADJACENCY | class::DROP | class::UNREACHABLE | class::PROHIBIT)
+    matches!(leaf.class(), class::ADJACENCY | class::MIDCHAIN | class::DROP | class::UNREACHABLE | class::PROHIBIT)
 }
 
 /// The same for a configured path, whatever the state of its links: see [`leads_on`].
@@ -81,7 +81,8 @@ fn may_lead_on(way: &PathAction) -> bool {
         PathAction::Via { .. } | PathAction::ViaIn { .. } | PathAction::OnLink { .. } | PathAction::Attached(_) => true,
         PathAction::Drop | PathAction::Unreachable | PathAction::Prohibit => true,
         PathAction::Lookup(_) | PathAction::LookupIn(..) | PathAction::LookupLabel(_) => false,
-        PathAction::Broadcast(_) | PathAction::Local(_) | PathAction::LocalAnywhere | PathAction::Punt => false,
+        PathAction::Broadcast(_) | PathAction::Local(_) | PathAction::LocalAnywhere => false,
+        PathAction::Punt | PathAction::Object(_) => false,
     }
 }
 
@@ -201,6 +202,7 @@ impl Router {
             return;
         }
         let list = self.ip.lists.remove(id).expect("it is there");
+        self.ip.stacks.forget(id);
         for hop in &list.carries {
             if let Some(state) = self.ip.dependents.hop_mut(*hop) {
                 state.through = None;
@@ -299,6 +301,9 @@ impl Router {
         } else if changed.members {
             due.extend(on(id));
         }
+        if changed.members && matches!(list.key.of, Of::Underlay(_)) {
+            due.extend(self.ip.stacks.refused());
+        }
         if changed.standing && dependents.hops() > 0 {
             match list.few_users() {
                 Some(users) => {
@@ -320,7 +325,10 @@ impl Router {
     /// The same for a new list whose first prefix had its flows spread over `past`.
     fn refresh_list_from(&mut self, id: ListId, past: Spread<'_>) -> Result<Changed, Error> {
         let key = self.ip.lists.get(id).key.clone();
-        let Found { members, is_recursive, in_turn, moved } = self.members_of(&key)?;
+        let Found { mut members, is_recursive, in_turn, moved } = self.members_of(&key)?;
+        if matches!(key.of, Of::Underlay(_)) {
+            self.refuse_loops(id, &mut members);
+        }
         let list = self.ip.lists.get(id);
         let stood = self.ip.may_carry(id);
         let (leaf_before, balance_before) = (self.ip.lists.leaf(id), list.balance.clone());
@@ -418,6 +426,10 @@ impl Router {
             }
             // The routes that lead onto the tunnel are resolved again.
             Of::Tunnel(_) => return true,
+            Of::Underlay(_) => {
+                self.restack(id);
+                return true;
+            }
         };
         let of_table = list.key.table;
         let Some(users) = list.few_users() else {
@@ -551,6 +563,7 @@ impl Router {
         let leaf = match path.way {
             PathAction::Drop => Some(Leaf::new(class::DROP, 0)),
             PathAction::Punt => Some(Leaf::new(class::PUNT, 0)),
+            PathAction::Object(id) => self.ip.customs.name(id).map(|_| id.leaf()),
             PathAction::Unreachable => Some(Leaf::new(class::UNREACHABLE, 0)),
             PathAction::Prohibit => Some(Leaf::new(class::PROHIBIT, 0)),
             // No interface has the index 0.
@@ -585,8 +598,12 @@ impl Router {
                 let Some(family) = key.of.family() else { return Ok(Found::default()) };
                 // No host is behind a loopback: its packets leave without a neighbour and end there.
                 let is_loopback = self.interfaces.get(interface).is_ok_and(Interface::is_loopback);
-                let kind = if is_loopback { class::ADJACENCY } else { class::GLEAN };
-                self.share_if_usable(NeighbourKey { interface, address: family.unspecified() }, kind)?
+                let neighbour = NeighbourKey { interface, address: family.unspecified() };
+                if self.ip.stacks.is_stacked(interface) {
+                    self.lead_to(key, path, neighbour, (&[], None))?
+                } else {
+                    self.share_if_usable(neighbour, if is_loopback { class::ADJACENCY } else { class::GLEAN })?
+                }
             }
             PathAction::Broadcast(interface) => {
                 let sent_on = self.interfaces.get(interface)?.ip4.directed_broadcast;
@@ -659,7 +676,7 @@ impl Router {
         let mut adjacency = AdjacencyKey::from(neighbour);
         let is_popped = matches!(key.of, Of::Labels { is_bottom: true, .. }) && own.is_empty();
         match key.of {
-            Of::Prefixes(family) => adjacency.inside = Inside::Ip(family),
+            Of::Prefixes(family) | Of::Underlay(family) => adjacency.inside = Inside::Ip(family),
             Of::Labels { .. } if is_popped => {}
             Of::Tunnel(_) => {}
             Of::Labels { .. } => adjacency.inside = Inside::Labelled,
@@ -671,9 +688,18 @@ impl Router {
             log::warn!("{} labels to {}: more than fit a link header", adjacency.push.len(), neighbour.address);
             return Ok(None);
         }
+        let is_stacked = self.ip.stacks.is_stacked(neighbour.interface);
+        if is_stacked {
+            let Some(stacked) = adjacency.stacked() else {
+                log::warn!("labels to {}: its interface takes IP packets only", neighbour.address);
+                return Ok(None);
+            };
+            adjacency = stacked;
+        }
         let object = self.share_adjacency(adjacency)?;
         Ok(Some(match is_popped {
             true => pop::by_adjacency(neighbour.family(), object, is_uniform),
+            false if is_stacked => Leaf::new(class::MIDCHAIN, object),
             false => Leaf::new(class::ADJACENCY, object),
         }))
     }

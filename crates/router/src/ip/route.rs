@@ -1,6 +1,7 @@
 //! What a route consists of: its sources and their paths.
 
 use crate::mpls::labels::OutLabels;
+use crate::object::ObjectId;
 use graph::InterfaceIndex;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -111,6 +112,8 @@ pub enum PathAction {
     LocalAnywhere,
     Drop,
     Punt,
+    /// To the node of an object of another capability.
+    Object(ObjectId),
     /// Refused with ICMP host unreachable, or with ICMPv6 address unreachable.
     Unreachable,
     /// Refused with ICMP communication administratively prohibited (RFC 1812 5.2.7.1).
@@ -133,6 +136,7 @@ impl PathAction {
             | PathAction::LocalAnywhere
             | PathAction::Drop
             | PathAction::Punt
+            | PathAction::Object(_)
             | PathAction::Unreachable
             | PathAction::Prohibit => None,
         }

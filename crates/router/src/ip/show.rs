@@ -418,7 +418,7 @@ fn shown_buckets(router: &Router, of: Of, leaf: Leaf) -> Vec<ShownBucket> {
             buckets.last_mut().expect("there was a previous one").last = at;
         } else {
             let to = match of {
-                Of::Prefixes(family) => router.adjacency_text(family, leaf),
+                Of::Prefixes(family) | Of::Underlay(family) => router.adjacency_text(family, leaf),
                 Of::Labels { .. } => router.label_leaf_text(leaf),
                 Of::Tunnel(_) => router.adjacency_text(Family::Ip4, leaf),
             };
@@ -566,6 +566,7 @@ fn shown_way(router: &Router, table: TableIndex, way: &PathAction) -> (String, b
         PathAction::LocalAnywhere => ("receive".into(), true),
         PathAction::Drop => ("special: cfg-flags:drop".into(), true),
         PathAction::Punt => ("special: cfg-flags:punt".into(), true),
+        PathAction::Object(id) => (format!("exclusive: {id}"), true),
         PathAction::Unreachable => ("special: cfg-flags:icmp-unreach".into(), true),
         PathAction::Prohibit => ("special: cfg-flags:icmp-prohibit".into(), true),
     }

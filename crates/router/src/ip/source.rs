@@ -167,11 +167,11 @@ impl<L: Origin> Urpf<L> {
         let object = || self.objects.get(cx.round, leaf.index());
         match leaf.class() {
             class::ADJACENCY if L::is_for_all(&object()) => false,
-            class::ADJACENCY | class::GLEAN => object().interface() == interface.0,
+            class::ADJACENCY | class::MIDCHAIN | class::GLEAN => object().interface() == interface.0,
             // Load balances do not nest: their leaves are single paths.
             class::LOAD_BALANCE => object().buckets().any(|path| {
                 let path = self.fibs.follow(cx.round, path, source, true);
-                matches!(path.class(), class::ADJACENCY | class::GLEAN)
+                matches!(path.class(), class::ADJACENCY | class::MIDCHAIN | class::GLEAN)
                     && self.objects.get(cx.round, path.index()).interface() == interface.0
             }),
             _ => false,
@@ -203,7 +203,7 @@ impl<L: Origin> Urpf<L> {
 fn leads_on<L: Origin>(cx: &Context<'_>, objects: &ObjectHandle, leaf: Leaf) -> bool {
     match leaf.class() {
         class::ADJACENCY => !L::is_for_all(&objects.get(cx.round, leaf.index())),
-        class::GLEAN | class::LOAD_BALANCE | class::PUNT => true,
+        class::GLEAN | class::MIDCHAIN | class::LOAD_BALANCE | class::OBJECT | class::PUNT => true,
         _ => false,
     }
 }

@@ -32,6 +32,8 @@ use wire::Family;
 /// The packet's options ask that the router's address or the time be recorded.
 pub(crate) const OPTIONS: u32 = graph::flag::claimable(4);
 
+pub(crate) use rewrite::{COUNTERS as JUDGED, SPECIAL, depart, judge};
+
 /// For `show plugins` and `show features`.
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "ip4",
@@ -70,6 +72,8 @@ pub(crate) struct Nodes {
     pub rewrite: NodeIndex,
 }
 
+/// The edge of `ip4-rewrite` to the node that puts headers in front of packets.
+pub(crate) const MIDCHAIN_EDGE: u16 = rewrite::Edge::Midchain as u16;
 /// The edge of `ip4-rewrite` to the node that resolves neighbours.
 pub(crate) const ARP_EDGE: u16 = rewrite::Edge::Arp as u16;
 /// The same for next hops of the other family, which labelled packets may have.

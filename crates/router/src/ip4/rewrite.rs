@@ -15,6 +15,7 @@ use crate::ip::forward::{forward_one, forward_vector, turns_back};
 use crate::ip::fragment::Mtu;
 use crate::ip::marks::Marks;
 use crate::ip4::OPTIONS;
+use crate::midchain::node::Fault;
 use crate::punt::PUNTED;
 use graph::{Context, CounterSpec, EdgeIndex, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
@@ -36,6 +37,7 @@ graph::edges! {
         Impose => next "ip4-mpls-label-imposition-uniform",
         Discover => next "ip6-discover-neighbor",
         Stale => next "ip6-stale-neighbor",
+        Midchain => next "ip4-midchain",
         /// The packet begins so close to the start of its buffer that the link header does not fit in front of it. No
         /// device delivers such packets. Please report it.
         NoRoom => drop "no room for the link header",
@@ -47,7 +49,8 @@ graph::edges! {
     }
 }
 
-const COUNTERS: &[CounterSpec] = &[
+/// What [`judge`] counts.
+pub(crate) const COUNTERS: &[CounterSpec] = &[
     CounterSpec(
         "ip4 ttl 0 received",
         Severity::Warning,
@@ -81,7 +84,7 @@ impl Ip4Rewrite {
 }
 
 /// Packets with any of these are handled one by one.
-const SPECIAL: u32 = check::TTL | check::GROUP | flag::SEGMENTED | OPTIONS | NOT_FORWARDED;
+pub(crate) const SPECIAL: u32 = check::TTL | check::GROUP | flag::SEGMENTED | OPTIONS | NOT_FORWARDED;
 /// Packets from this router or on their way to the host: they do not lose a hop.
 const NOT_FORWARDED: u32 = flag::ORIGINATED | PUNTED;
 
@@ -121,6 +124,46 @@ impl Ip4Rewrite {
     }
 }
 
+/// Whether a packet may not be sent to a next hop whose link takes packets of `mtu` bytes.
+pub(crate) fn judge(cx: &mut Context<'_>, vector: &mut Vector, i: usize, row: &Row, mtu: u16) -> Option<Fault> {
+    let forwarded = row.flags & NOT_FORWARDED == 0;
+    if forwarded && row.flags & check::GROUP != 0 {
+        // RFC 1812 5.3.4: packets that arrived as link-layer broadcasts or multicasts.
+        return Some(Fault::Group);
+    }
+    if !forwarded && names_loopback(cx, row) {
+        return Some(Fault::Loopback);
+    }
+    if forwarded && row.flags & check::TTL != 0 {
+        // RFC 1812 5.3.1: the packet is not forwarded, and its sender gets a report. A TTL of 0 shows a fault in the
+        // previous router, because it must not send such packets. A TTL of 1 comes from traceroute and loops.
+        if ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]).ttl() == 0 {
+            cx.count(TTL_ZERO, 1);
+        }
+        vector.leave(i, Report::ttl_expired());
+        return Some(Fault::Reported);
+    }
+    if wire_length(cx, row) > mtu as usize && must_not_be_cut(cx, row, mtu) {
+        // RFC 1191 section 4, RFC 1812 4.2.2.7.
+        cx.count(MUST_NOT_BE_CUT, 1);
+        vector.leave(i, Report::fragmentation_needed(mtu));
+        return Some(Fault::Reported);
+    }
+    None
+}
+
+/// Has a packet take its hop, and record in its options by which interface it leaves: `bytes` begin at its header.
+#[inline(always)]
+pub(crate) fn depart(bytes: &mut [u8], flags: u32, view: &ViewTable, by: InterfaceIndex) {
+    // A punted packet reaches the host unchanged: the host records its own address in the options.
+    if flags & (OPTIONS | PUNTED) == OPTIONS {
+        options::record(bytes, view, by);
+    }
+    if flags & NOT_FORWARDED == 0 {
+        ipv4::Header::new_unchecked(bytes).decrement_ttl();
+    }
+}
+
 /// Handles one packet, with all special cases.
 fn one(
     cx: &mut Context<'_>,
@@ -131,29 +174,11 @@ fn one(
     view: &ViewTable,
 ) -> EdgeIndex {
     let mut row = vector.row(i);
-    let forwarded = row.flags & NOT_FORWARDED == 0;
-    if forwarded && row.flags & check::GROUP != 0 {
-        // RFC 1812 5.3.4: packets that arrived as link-layer broadcasts or multicasts.
-        return Edge::Group.into();
-    }
-    if !forwarded && names_loopback(cx, &row) {
-        return Edge::Loopback.into();
-    }
-    if forwarded && row.flags & check::TTL != 0 {
-        // RFC 1812 5.3.1: the packet is not forwarded, and its sender gets a report. A TTL of 0 shows a fault in the
-        // previous router, because it must not send such packets. A TTL of 1 comes from traceroute and loops.
-        if ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]).ttl() == 0 {
-            cx.count(TTL_ZERO, 1);
-        }
-        vector.leave(i, Report::ttl_expired());
-        return Edge::IcmpError.into();
-    }
-    let is_long = wire_length(cx, &row) > object.mtu() as usize;
-    if is_long && must_not_be_cut(cx, &row, object.mtu()) {
-        // RFC 1191 section 4, RFC 1812 4.2.2.7.
-        cx.count(MUST_NOT_BE_CUT, 1);
-        vector.leave(i, Report::fragmentation_needed(object.mtu()));
-        return Edge::IcmpError.into();
+    match judge(cx, vector, i, &row, object.mtu()) {
+        Some(Fault::Group) => return Edge::Group.into(),
+        Some(Fault::Loopback) => return Edge::Loopback.into(),
+        Some(Fault::Reported) => return Edge::IcmpError.into(),
+        None => {}
     }
     if !object.is_complete() {
         // A long packet waits in one piece: its fragments would take the places of other pending packets.
@@ -162,10 +187,10 @@ fn one(
     // A sender that used the next hop directly could not push the labels.
     let is_plain = Marks::of(object.owner()).labels == 0 && object.interface() == row.rx_interface.0;
     let turns_back = is_plain && policy.redirects.on(row.rx_interface);
-    if forwarded && turns_back && row.flags & REDIRECTED == 0 {
+    if row.flags & NOT_FORWARDED == 0 && turns_back && row.flags & REDIRECTED == 0 {
         return Edge::Redirect.into();
     }
-    if is_long {
+    if wire_length(cx, &row) > object.mtu() as usize {
         vector.leave(i, Mtu(object.mtu()));
         return Edge::Fragment.into();
     }
@@ -174,14 +199,10 @@ fn one(
     let bytes = cx.buffers.bytes_mut(row.packet);
     let Some(begin) = l3.checked_sub(rewrite.len()) else { return Edge::NoRoom.into() };
     bytes[begin..l3].copy_from_slice(rewrite);
-    // A punted packet reaches the host unchanged: the host records its own address in the options.
-    if row.flags & (OPTIONS | PUNTED) == OPTIONS {
+    depart(&mut bytes[l3..], row.flags, view, InterfaceIndex(object.interface()));
+    if row.flags & PUNTED == 0 {
         // Only once: a copy for another interface (SPAN) or a packet in a tunnel takes no further hop.
         row.flags &= !OPTIONS;
-        options::record(&mut bytes[l3..], view, InterfaceIndex(object.interface()));
-    }
-    if forwarded {
-        ipv4::Header::new_unchecked(&mut bytes[l3..]).decrement_ttl();
     }
     let grown = row.l2 as i32 - begin as i32;
     row.length = (row.length as i32 + grown) as u16;

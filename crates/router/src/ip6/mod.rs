@@ -39,6 +39,8 @@ use wire::{Family, MacAddress, Prefix6};
 /// Hops that our own packets may take (RFC 1700's default).
 pub(crate) const OUR_HOP_LIMIT: u8 = 64;
 
+pub(crate) use rewrite::{COUNTERS as JUDGED, SPECIAL, depart, judge};
+
 /// For `show plugins` and `show features`.
 pub(crate) const CAPABILITY: Capability = Capability {
     name: "ip6",
@@ -111,6 +113,8 @@ pub(crate) struct Nodes {
     pub rewrite: NodeIndex,
 }
 
+/// The edge of `ip6-rewrite` to the node that puts headers in front of packets.
+pub(crate) const MIDCHAIN_EDGE: u16 = rewrite::Edge::Midchain as u16;
 /// The edge of `ip6-rewrite` to the node that resolves neighbours.
 pub(crate) const DISCOVER_EDGE: u16 = rewrite::Edge::Discover as u16;
 /// The edge to the node that reports packets to stale neighbours to the control thread.

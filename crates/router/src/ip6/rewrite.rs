@@ -14,6 +14,7 @@ use crate::icmp6::Report;
 use crate::ip::forward::{forward_one, forward_vector, turns_back};
 use crate::ip::fragment::Mtu;
 use crate::ip::marks::Marks;
+use crate::midchain::node::Fault;
 use crate::punt::PUNTED;
 use crate::reassembly::REASSEMBLED;
 use graph::{Context, CounterSpec, EdgeIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
@@ -34,6 +35,7 @@ graph::edges! {
         Stale => next "ip6-stale-neighbor",
         Impose => next "ip6-mpls-label-imposition-uniform",
         Arp => next "ip4-arp",
+        Midchain => next "ip6-midchain",
         /// The packet starts so close to the beginning of its buffer that the link header does not fit before it. No
         /// device delivers such packets: please report it.
         NoRoom => drop "no room for the link header",
@@ -45,7 +47,8 @@ graph::edges! {
     }
 }
 
-const COUNTERS: &[CounterSpec] = &[CounterSpec(
+/// What [`judge`] counts.
+pub(crate) const COUNTERS: &[CounterSpec] = &[CounterSpec(
     "ip6 packets too big",
     Severity::Info,
     "A packet is longer than the MTU of its next hop. The router reported the MTU to the sender (RFC 8200 5, RFC \
@@ -69,7 +72,7 @@ impl Ip6Rewrite {
 }
 
 /// Packets with any of these are handled one by one.
-const SPECIAL: u32 = check::TTL | check::GROUP | check::MARTIAN_SOURCE | flag::SEGMENTED | NOT_FORWARDED;
+pub(crate) const SPECIAL: u32 = check::TTL | check::GROUP | check::MARTIAN_SOURCE | flag::SEGMENTED | NOT_FORWARDED;
 /// Packets from this router or on their way to the host: they do not lose a hop.
 const NOT_FORWARDED: u32 = flag::ORIGINATED | PUNTED;
 
@@ -99,30 +102,49 @@ impl Map for Ip6Rewrite {
     }
 }
 
-/// Handles one packet, with all special cases.
-fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_>, redirects: &Switches) -> EdgeIndex {
-    let mut row = vector.row(i);
+/// Whether a packet may not be sent to a next hop whose link takes packets of `mtu` bytes.
+pub(crate) fn judge(cx: &mut Context<'_>, vector: &mut Vector, i: usize, row: &Row, mtu: u16) -> Option<Fault> {
     let forwarded = row.flags & NOT_FORWARDED == 0;
     if forwarded && row.flags & check::GROUP != 0 {
-        return Edge::Group.into();
+        return Some(Fault::Group);
     }
     if forwarded && row.flags & check::MARTIAN_SOURCE != 0 {
         // RFC 4291 2.5.6, RFC 4443 3.1: a link-local source must not leave its link.
         vector.leave(i, Report::unreachable(unreachable::BEYOND_SCOPE));
-        return Edge::IcmpError.into();
+        return Some(Fault::Reported);
     }
     if forwarded && row.flags & check::TTL != 0 {
         vector.leave(i, Report::hop_limit_exceeded());
-        return Edge::IcmpError.into();
+        return Some(Fault::Reported);
     }
-    let is_long = wire_length(cx, &row) > object.mtu() as usize;
     // RFC 8200 5: only the sender may fragment a packet. A packet that was reassembled here may go to the host in
     // fragments again.
     let may_be_cut = row.flags & flag::ORIGINATED != 0 || row.flags & FROM_FRAGMENTS == FROM_FRAGMENTS;
-    if is_long && !may_be_cut {
+    if !may_be_cut && wire_length(cx, row) > mtu as usize {
         cx.count(TOO_BIG, 1);
-        vector.leave(i, Report::packet_too_big(object.mtu()));
-        return Edge::IcmpError.into();
+        vector.leave(i, Report::packet_too_big(mtu));
+        return Some(Fault::Reported);
+    }
+    None
+}
+
+/// Has a packet take its hop: `bytes` begin at its header.
+#[inline(always)]
+pub(crate) fn depart(bytes: &mut [u8], flags: u32) {
+    if flags & NOT_FORWARDED == 0 {
+        let mut header = ipv6::Header::new_unchecked(bytes);
+        let hops = header.hop_limit();
+        header.set_hop_limit(hops.saturating_sub(1));
+    }
+}
+
+/// Handles one packet, with all special cases.
+fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_>, redirects: &Switches) -> EdgeIndex {
+    let mut row = vector.row(i);
+    match judge(cx, vector, i, &row, object.mtu()) {
+        Some(Fault::Reported) => return Edge::IcmpError.into(),
+        Some(Fault::Group | Fault::Loopback) => return Edge::Group.into(),
+        None => {}
     }
     if !object.is_complete() {
         // A long packet waits in one piece: its fragments would take the places of other pending packets.
@@ -131,10 +153,10 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
     // A sender that used the next hop directly could not push the labels.
     let is_plain = Marks::of(object.owner()).labels == 0 && object.interface() == row.rx_interface.0;
     let turns_back = is_plain && redirects.on(row.rx_interface);
-    if forwarded && turns_back && row.flags & REDIRECTED == 0 {
+    if row.flags & NOT_FORWARDED == 0 && turns_back && row.flags & REDIRECTED == 0 {
         return Edge::Redirect.into();
     }
-    if is_long {
+    if wire_length(cx, &row) > object.mtu() as usize {
         vector.leave(i, Mtu(object.mtu()));
         return Edge::Fragment.into();
     }
@@ -143,11 +165,7 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
     let bytes = cx.buffers.bytes_mut(row.packet);
     let Some(begin) = l3.checked_sub(rewrite.len()) else { return Edge::NoRoom.into() };
     bytes[begin..l3].copy_from_slice(rewrite);
-    if forwarded {
-        let mut header = ipv6::Header::new_unchecked(&mut bytes[l3..]);
-        let hops = header.hop_limit();
-        header.set_hop_limit(hops - 1);
-    }
+    depart(&mut bytes[l3..], row.flags);
     let grown = row.l2 as i32 - begin as i32;
     row.length = (row.length as i32 + grown) as u16;
     row.l2 = begin as u16;

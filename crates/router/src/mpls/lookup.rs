@@ -31,6 +31,7 @@ graph::edges! {
         Uniform4 => next "ip4-mpls-label-disposition-uniform",
         Uniform6 => next "ip6-mpls-label-disposition-uniform",
         IcmpError => next "mpls-icmp-error",
+        Object => next "object-dispatch",
         /// There is no route for this label, or none of its paths works at present: see `show mpls fib LABEL`. The
         /// neighbour sends a label that this router did not assign to it. Or the label is above other labels but only
         /// `eos` is configured for it, or it is the last label but only `non-eos` is (RFC 3031 3.18).
@@ -73,6 +74,7 @@ const fn by_class() -> [EdgeIndex; 256] {
     edges[class::ADJACENCY as usize] = Edge::Output as EdgeIndex;
     edges[class::SWAP as usize] = Edge::Output as EdgeIndex;
     edges[class::LOAD_BALANCE as usize] = Edge::LoadBalance as EdgeIndex;
+    edges[class::OBJECT as usize] = Edge::Object as EdgeIndex;
     const POPS: [Edge; pop::NODES.len()] = [Edge::Pop4, Edge::Pop6, Edge::Uniform4, Edge::Uniform6];
     let mut node = 0;
     while node < POPS.len() {

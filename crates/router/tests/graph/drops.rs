@@ -861,6 +861,7 @@ fn the_table_above_knows_every_name() {
         .chain(others)
         .chain(crate::drops6::names())
         .chain(crate::mpls_errors::names())
+        .chain(crate::midchain::names())
         .map(|(node, reason)| (node.to_string(), reason.to_string()))
         .collect();
     // The ports are alike, so e1 stands for all. The checks of `ip4-input-no-checksum` are those of `ip4-input` (tested

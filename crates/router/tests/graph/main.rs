@@ -34,6 +34,7 @@ mod listing;
 mod local;
 mod local6;
 mod meanings;
+mod midchain;
 mod mld;
 mod mpls;
 mod mpls_errors;

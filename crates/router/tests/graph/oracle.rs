@@ -239,6 +239,8 @@ impl Settings {
             PathAction::Drop | PathAction::Broadcast(_) | PathAction::LookupIn(..) | PathAction::LookupLabel(_) => {
                 Some(Fate::Dropped)
             }
+            // Nobody here makes objects.
+            PathAction::Object(_) => None,
             PathAction::Punt => Some(Fate::Punted),
             PathAction::Unreachable | PathAction::Prohibit => Some(Fate::Refused),
             PathAction::Local(index) => self.is_up(index).then_some(Fate::Local),

@@ -50,6 +50,7 @@ impl Router {
                     }
                     PathAction::Drop
                     | PathAction::Punt
+                    | PathAction::Object(_)
                     | PathAction::Unreachable
                     | PathAction::Prohibit
                     | PathAction::Broadcast(_)

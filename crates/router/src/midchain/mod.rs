@@ -1,0 +1,78 @@
+//! Midchains: packets get a header in front, and are sent on by that header. Tunnels are made of them.
+//!
+//! The way of a packet: a route onto an interface with an encapsulation ([`control`]) has a leaf of the class
+//! [`crate::ip::class::MIDCHAIN`], which leads to `ip4-midchain` or `ip6-midchain`, by the family of the packet. This
+//! node writes the header, and the function that is registered for it completes it ([`fix_up`]). The midchain's `next`
+//! leaf is where the header's own destination leads: `ip4-midchain-tx` or `ip6-midchain-tx`, by the family of the
+//! header, sends the packet on by it, without another lookup.
+//!
+//! When the way to that destination changes, the path list that holds it changes its object, and all midchains follow
+//! with no write of their own. Only when the leaf itself changes are the midchains on it replaced, each in one step.
+//!
+//! Packets that a sender left to its device to finish first pass `ip4-midchain-offloads` or `ip6-midchain-offloads`,
+//! because no device looks behind a header.
+
+pub mod control;
+pub mod fix_up;
+pub(crate) mod node;
+mod offloads;
+mod tx;
+
+pub use control::{Encapsulation, EncapsulationError};
+pub use fix_up::{FixUp, FixUpNumber};
+
+use crate::capability::Capability;
+use crate::interface::{InterfaceCounters, SharedViews};
+use fix_up::FixUps;
+use graph::{Behaviour, Graph, GraphError};
+use node::{Inner, Midchain};
+use std::sync::Arc;
+use tables::{Lookup4, Lookup6, ObjectHandle};
+
+/// For `show plugins`.
+pub(crate) const CAPABILITY: Capability = Capability {
+    name: "midchain",
+    description: "Headers in front of packets, for tunnels",
+    nodes: &[
+        "ip4-midchain",
+        "ip4-midchain-offloads",
+        "ip4-midchain-tx",
+        "ip6-midchain",
+        "ip6-midchain-offloads",
+        "ip6-midchain-tx",
+    ],
+    ..Capability::NONE
+};
+
+/// Registers the capability's nodes; gives the functions that complete headers.
+///
+/// # Errors
+/// When the graph is full.
+pub(crate) fn register(
+    graph: &mut Graph,
+    view: &SharedViews,
+    objects: &ObjectHandle,
+    counters: &InterfaceCounters,
+) -> Result<Arc<FixUps>, GraphError> {
+    let fix_ups = Arc::new(FixUps::default());
+    family::<Lookup4>(graph, view, objects, counters, &fix_ups)?;
+    family::<Lookup6>(graph, view, objects, counters, &fix_ups)?;
+    Ok(fix_ups)
+}
+
+fn family<L: Inner>(
+    graph: &mut Graph,
+    view: &SharedViews,
+    objects: &ObjectHandle,
+    counters: &InterfaceCounters,
+    fix_ups: &Arc<FixUps>,
+) -> Result<(), GraphError> {
+    let shared = (objects.clone(), view.clone(), counters.tx.clone(), fix_ups.clone());
+    graph.register(node::spec::<L>(), move |_| {
+        let (objects, view, tx, fix_ups) = shared.clone();
+        Behaviour::Map(Box::new(Midchain::<L>::new(objects, view, tx, fix_ups)))
+    })?;
+    graph.register(offloads::spec::<L>(), |_| Behaviour::Expand(Box::new(offloads::Offloads)))?;
+    graph.register(tx::spec::<L>(), |_| Behaviour::Map(Box::new(tx::Tx::<L>::new())))?;
+    Ok(())
+}

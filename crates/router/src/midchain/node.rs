@@ -1,0 +1,349 @@
+//! `ip4-midchain`, `ip6-midchain`: write a header in front of packets of one family.
+//!
+//! Reads: `target` (a midchain), `l3`, `length`, check bits. Writes: the header, and the hop that the packet inside
+//! takes; `l2` and `l3`, where the header begins; `length`; `target`, where the header's destination leads; `flags`,
+//! without what was found out about the packet inside; in scratch, what to say to its sender or where to cut it.
+//! Next: `ip4-midchain-tx` or `ip6-midchain-tx`, by the header; `ip4-rewrite` (`ip6-rewrite`) when the object is an
+//! ordinary adjacency meanwhile; `ip4-frag` when the packet is too long; `ip4-icmp-error` when it must not be cut, its
+//! hops are used up, or the tunnel leads nowhere; `ip4-midchain-offloads` when its sender left work to the device.
+
+use super::fix_up::FixUps;
+use super::offloads;
+use crate::icmp::REDIRECTED;
+use crate::interface::{SharedViews, ViewTable};
+use crate::ip::class;
+use crate::ip::fibs::runs;
+use crate::ip::fragment::Mtu;
+use crate::ip::leaves::Forwarding;
+use graph::{
+    Context, CounterSpec, CounterTable, EdgeIndex, EdgeSpec, InterfaceIndex, Lazy, Map, NodeSpec, Row, Snapshot,
+    VECTOR_SIZE, Vector, flag,
+};
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use tables::object::{MAX_LONG_REWRITE, MidchainRef, ObjectRef};
+use tables::{Leaf, Lookup4, Lookup6, ObjectHandle};
+use wire::Family;
+
+graph::edges! {
+    pub enum Edge {
+        Tx4 => next "ip4-midchain-tx",
+        Tx6 => next "ip6-midchain-tx",
+        Rewrite => next "ip4-rewrite",
+        Fragment => next "ip4-frag",
+        IcmpError => next "ip4-icmp-error",
+        Offloads => next "ip4-midchain-offloads",
+        /// A packet that this router made is from or to 127/8, and a route would send it into a tunnel. Such addresses
+        /// must stay inside the router. Find the route that covers 127.0.0.0/8 (RFC 1122 3.2.1.3).
+        Loopback => drop "loopback address would leave the router",
+        /// The packet has so many headers in front already that another does not fit into its buffer. Most likely
+        /// tunnels lead into tunnels.
+        NoRoom => warn "no room for a tunnel's header",
+        /// The packet arrived in a broadcast or multicast frame, but its destination is a single host. The router
+        /// does not forward it, because otherwise every router on the link would deliver a copy (RFC 1812 5.3.4).
+        Group => note "group-addressed frame is not forwarded",
+    }
+}
+
+/// The same for IPv6, in the same order.
+pub mod edge6 {
+    graph::edges! {
+        pub enum Edge {
+            Tx4 => next "ip4-midchain-tx",
+            Tx6 => next "ip6-midchain-tx",
+            Rewrite => next "ip6-rewrite",
+            Fragment => next "ip6-frag",
+            IcmpError => next "ip6-icmp-error",
+            Offloads => next "ip6-midchain-offloads",
+            /// IPv6 has no such packets: `ip6-input` drops them all.
+            Loopback => drop "loopback address would leave the router",
+            /// The packet has so many headers in front already that another does not fit into its buffer. Most likely
+            /// tunnels lead into tunnels.
+            NoRoom => warn "no room for a tunnel's header",
+            /// The packet arrived in a broadcast or multicast frame, but its destination is a single host. The router
+            /// does not forward it, because otherwise every router on the link would deliver a copy.
+            Group => note "group-addressed frame is not forwarded",
+        }
+    }
+}
+
+const _: () = assert!(
+    Edge::Tx4 as u16 == edge6::Edge::Tx4 as u16
+        && Edge::Tx6 as u16 == edge6::Edge::Tx6 as u16
+        && Edge::Rewrite as u16 == edge6::Edge::Rewrite as u16
+        && Edge::Fragment as u16 == edge6::Edge::Fragment as u16
+        && Edge::IcmpError as u16 == edge6::Edge::IcmpError as u16
+        && Edge::Offloads as u16 == edge6::Edge::Offloads as u16
+        && Edge::Loopback as u16 == edge6::Edge::Loopback as u16
+        && Edge::NoRoom as u16 == edge6::Edge::NoRoom as u16
+        && Edge::Group as u16 == edge6::Edge::Group as u16
+);
+
+/// Why a packet is not sent to its next hop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It came in a frame for all stations.
+    Group,
+    /// It would take a loopback address to a network.
+    Loopback,
+    /// Its sender is told why: the report is in scratch.
+    Reported,
+}
+
+/// The family of the packets that get a header.
+pub(crate) trait Inner: Forwarding {
+    const NODE: &'static str;
+    const MIDCHAIN_EDGES: &'static [EdgeSpec];
+    /// What [`Inner::judge`] counts.
+    const JUDGED: &'static [CounterSpec];
+    const OFFLOADS: &'static str;
+    const OFFLOADS_EDGES: &'static [EdgeSpec];
+    const TX: &'static str;
+    /// Packets with any of these flags are judged one by one.
+    const SPECIAL: u32;
+
+    /// Whether a packet may not be sent to a next hop whose link takes packets of that length.
+    fn judge(cx: &mut Context<'_>, vector: &mut Vector, i: usize, row: &Row, mtu: u16) -> Option<Fault>;
+    /// Whether the packet takes a hop, and its header what is asked for: `bytes` begin there.
+    fn depart(bytes: &mut [u8], flags: u32, view: &ViewTable, by: InterfaceIndex);
+}
+
+impl Inner for Lookup4 {
+    const NODE: &'static str = "ip4-midchain";
+    const MIDCHAIN_EDGES: &'static [EdgeSpec] = Edge::EDGES;
+    const JUDGED: &'static [CounterSpec] = crate::ip4::JUDGED;
+    const OFFLOADS: &'static str = "ip4-midchain-offloads";
+    const OFFLOADS_EDGES: &'static [EdgeSpec] = offloads::Edge::EDGES;
+    const TX: &'static str = "ip4-midchain-tx";
+    const SPECIAL: u32 = crate::ip4::SPECIAL;
+
+    fn judge(cx: &mut Context<'_>, vector: &mut Vector, i: usize, row: &Row, mtu: u16) -> Option<Fault> {
+        crate::ip4::judge(cx, vector, i, row, mtu)
+    }
+
+    #[inline(always)]
+    fn depart(bytes: &mut [u8], flags: u32, view: &ViewTable, by: InterfaceIndex) {
+        crate::ip4::depart(bytes, flags, view, by);
+    }
+}
+
+impl Inner for Lookup6 {
+    const NODE: &'static str = "ip6-midchain";
+    const MIDCHAIN_EDGES: &'static [EdgeSpec] = edge6::Edge::EDGES;
+    const JUDGED: &'static [CounterSpec] = crate::ip6::JUDGED;
+    const OFFLOADS: &'static str = "ip6-midchain-offloads";
+    const OFFLOADS_EDGES: &'static [EdgeSpec] = offloads::edge6::Edge::EDGES;
+    const TX: &'static str = "ip6-midchain-tx";
+    const SPECIAL: u32 = crate::ip6::SPECIAL;
+
+    fn judge(cx: &mut Context<'_>, vector: &mut Vector, i: usize, row: &Row, mtu: u16) -> Option<Fault> {
+        crate::ip6::judge(cx, vector, i, row, mtu)
+    }
+
+    #[inline(always)]
+    fn depart(bytes: &mut [u8], flags: u32, _: &ViewTable, _: InterfaceIndex) {
+        crate::ip6::depart(bytes, flags);
+    }
+}
+
+pub fn spec<L: Inner>() -> NodeSpec {
+    NodeSpec { name: L::NODE.into(), edges: L::MIDCHAIN_EDGES, counters: L::JUDGED, trace }
+}
+
+/// The edge for headers of a family.
+pub(super) fn out(family: Family) -> EdgeIndex {
+    match family {
+        Family::Ip4 => Edge::Tx4.into(),
+        Family::Ip6 => Edge::Tx6.into(),
+    }
+}
+
+/// Room that is left before the new header, for the link header and the labels of the way on.
+const LEAST_ROOM: usize = wire::batch::WRITABLE_BEFORE;
+/// What was true of the packet inside and is of the whole.
+const KEPT: u32 = flag::CHAINED | flag::TRACED;
+
+pub struct Midchain<L> {
+    objects: ObjectHandle,
+    view: SharedViews,
+    /// Packets and bytes sent, by interface.
+    tx: Arc<CounterTable>,
+    fix_ups: Arc<FixUps>,
+    family: PhantomData<L>,
+}
+
+impl<L: Inner> Midchain<L> {
+    pub(super) fn new(
+        objects: ObjectHandle,
+        view: SharedViews,
+        tx: Arc<CounterTable>,
+        fix_ups: Arc<FixUps>,
+    ) -> Midchain<L> {
+        Midchain { objects, view, tx, fix_ups, family: PhantomData }
+    }
+}
+
+/// The midchain of a leaf, and what went by it.
+struct Way<'r> {
+    leaf: u32,
+    object: ObjectRef<'r>,
+    midchain: Option<MidchainRef<'r>>,
+    packets: u64,
+    bytes: u64,
+}
+
+impl<L: Inner> Map for Midchain<L> {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        let (objects, view) = (self.objects.load(cx.round), self.view.load(cx.round));
+        let way_of = |leaf: u32| {
+            let object = objects.get(Leaf(leaf).index());
+            Way { leaf, object, midchain: object.midchain(), packets: 0, bytes: 0 }
+        };
+        let mut fix_ups = [0; VECTOR_SIZE];
+        let n = vector.len();
+        let mut way = way_of(vector.targets().first().copied().unwrap_or(0));
+        for (i, fix_up) in fix_ups.iter_mut().enumerate().take(n) {
+            let leaf = vector.targets()[i];
+            if leaf != way.leaf {
+                self.count(cx, &way);
+                way = way_of(leaf);
+            }
+            let to = match way.midchain {
+                Some(midchain) => self.one(cx, vector, i, view, (&mut way, midchain), fix_up),
+                None => Edge::Rewrite.into(),
+            };
+            vector.set_edge(i, to);
+        }
+        self.count(cx, &way);
+        for (fix_up, run) in runs(&fix_ups[..n], |fix_up| fix_up) {
+            if let Some(fix_up) = self.fix_ups.get(fix_up) {
+                fix_up(cx, vector, run);
+            }
+        }
+    }
+}
+
+impl<L: Inner> Midchain<L> {
+    fn count(&self, cx: &Context<'_>, way: &Way<'_>) {
+        if way.packets > 0 {
+            let interface = way.object.interface() as usize;
+            self.tx.add(cx.thread, interface, 0, way.packets);
+            self.tx.add(cx.thread, interface, 1, way.bytes);
+        }
+    }
+
+    /// Writes the header of one packet; gives the edge for it, and which function completes it.
+    #[inline]
+    fn one(
+        &self,
+        cx: &mut Context<'_>,
+        vector: &mut Vector,
+        i: usize,
+        view: &ViewTable,
+        (way, midchain): (&mut Way<'_>, MidchainRef<'_>),
+        fix_up: &mut u16,
+    ) -> EdgeIndex {
+        let columns = vector.columns();
+        let flags = columns.flags[i];
+        let length = columns.length[i].wrapping_add(columns.l2[i]).wrapping_sub(columns.l3[i]);
+        let is_long = length > way.object.mtu();
+        let next = midchain.next();
+        if (flags & (L::SPECIAL | flag::OFFLOAD) != 0 || is_long || is_refused(next))
+            && let Some(to) = self.judge(cx, vector, i, way.object.mtu(), next)
+        {
+            return to;
+        }
+        let (header, size) = midchain.rewrite();
+        let columns = vector.columns();
+        let l3 = usize::from(columns.l3[i]);
+        let Some(begin) = l3.checked_sub(size).filter(|begin| *begin >= LEAST_ROOM) else {
+            return Edge::NoRoom.into();
+        };
+        let bytes = cx.buffers.bytes_mut(vector.packets()[i]);
+        L::depart(&mut bytes[l3..], flags, view, InterfaceIndex(way.object.interface()));
+        put(&mut bytes[begin..l3], header);
+        let columns = vector.columns();
+        columns.length[i] = length + size as u16;
+        columns.l2[i] = begin as u16;
+        columns.l3[i] = begin as u16;
+        columns.target[i] = next.0;
+        // The sender of the header is this router: nobody gets a redirect.
+        columns.flags[i] = flags & KEPT | REDIRECTED;
+        if vector.lazy(Lazy::Table).is_some() {
+            vector.lazy_mut(Lazy::Table)[i] = 0;
+        }
+        *fix_up = midchain.fix_up();
+        (way.packets, way.bytes) = (way.packets + 1, way.bytes + u64::from(length) + size as u64);
+        midchain.out()
+    }
+
+    /// Where a packet goes that does not get the header as it is.
+    #[cold]
+    fn judge(&self, cx: &mut Context<'_>, vector: &mut Vector, i: usize, mtu: u16, next: Leaf) -> Option<EdgeIndex> {
+        let row = vector.row(i);
+        if row.flags & flag::OFFLOAD != 0 {
+            return Some(Edge::Offloads.into());
+        }
+        match L::judge(cx, vector, i, &row, mtu) {
+            Some(Fault::Group) => return Some(Edge::Group.into()),
+            Some(Fault::Loopback) => return Some(Edge::Loopback.into()),
+            Some(Fault::Reported) => return Some(Edge::IcmpError.into()),
+            None => {}
+        }
+        if is_refused(next) {
+            vector.set_scratch(i, L::refusal(Leaf::new(class::UNREACHABLE, 0)));
+            return Some(Edge::IcmpError.into());
+        }
+        if row.l3_length() > mtu.into() {
+            vector.leave(i, Mtu(mtu));
+            return Some(Edge::Fragment.into());
+        }
+        None
+    }
+}
+
+/// Whether there is no way to the header's destination.
+#[inline(always)]
+fn is_refused(next: Leaf) -> bool {
+    matches!(next.class(), class::MISS | class::UNREACHABLE | class::PROHIBIT)
+}
+
+/// Copies a header of any length, in pieces of 32 bytes of which the last overlaps the one before.
+#[inline(always)]
+fn put(to: &mut [u8], header: &[u8; MAX_LONG_REWRITE]) {
+    const PIECE: usize = 32;
+    let size = to.len();
+    let Some(last) = size.checked_sub(PIECE) else {
+        return to.copy_from_slice(&header[..size]);
+    };
+    let mut at = 0;
+    while at < last {
+        to[at..at + PIECE].copy_from_slice(&header[at..at + PIECE]);
+        at += PIECE;
+    }
+    to[last..].copy_from_slice(&header[last..size]);
+}
+
+fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    writeln!(f, "  stacked on dpo-idx {}", Leaf(snapshot.row.target).index())?;
+    write!(f, "  00000000: ")?;
+    snapshot.l3().iter().take(32).try_for_each(|byte| write!(f, "{byte:02x}"))?;
+    writeln!(f)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_of_any_length_are_copied_whole_and_nothing_else() {
+        let header = std::array::from_fn(|at| at as u8 + 1);
+        for size in 0..=MAX_LONG_REWRITE {
+            let mut bytes = [0; MAX_LONG_REWRITE + 2];
+            put(&mut bytes[1..=size], &header);
+            assert_eq!(bytes[1..=size], header[..size]);
+            assert!(bytes[0] == 0 && bytes[size + 1..].iter().all(|byte| *byte == 0), "{size}");
+        }
+    }
+}

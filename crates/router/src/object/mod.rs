@@ -1,0 +1,168 @@
+//! Custom objects: routes whose packets go to a node of some capability, with what that node needs to know.
+//!
+//! A capability registers a node ([`Router::register_object_kind`]), makes objects for it ([`Router::add_object`]),
+//! and routes lead to them by [`PathAction::Object`]. Their leaves have the class [`crate::ip::class::OBJECT`], which
+//! leads from all lookups to `object-dispatch`, and the object's line says to which node on from there. So a new kind
+//! of route needs neither a class nor an edge of a lookup node.
+//!
+//! The node finds the object in `target` ([`tables::object::ObjectRef::custom`]).
+
+use crate::capability::Capability;
+use crate::ip::class;
+use crate::{Error, Router};
+use graph::{Behaviour, Context, Graph, GraphError, Map, NodeIndex, NodeSpec, Snapshot, Vector};
+use std::collections::BTreeMap;
+use std::fmt;
+use tables::object::MAX_CUSTOM;
+use tables::{Custom, Leaf, Object, ObjectHandle};
+
+graph::edges! {
+    /// The edges to the nodes of objects follow these.
+    pub enum Edge {
+        /// A packet matched a route that was being changed and had no forwarding object. A few during a change are
+        /// harmless. If the counter keeps rising, report it together with `show ip fib`.
+        Broken => drop "route leads to nothing",
+    }
+}
+
+/// For `show plugins`.
+pub(crate) const CAPABILITY: Capability = Capability {
+    name: "object",
+    description: "Routes to the nodes of other capabilities",
+    nodes: &["object-dispatch"],
+    ..Capability::NONE
+};
+
+/// `object-dispatch`. Reads: `target` (a custom object). Next: the node that the object names.
+struct Dispatch {
+    objects: ObjectHandle,
+}
+
+impl Map for Dispatch {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        let objects = self.objects.load(cx.round);
+        let columns = vector.columns();
+        for (leaf, edge) in columns.target.iter().zip(columns.edge) {
+            let object = objects.get(Leaf(*leaf).index());
+            *edge = if object.custom().is_empty() { Edge::Broken.into() } else { object.edge() };
+        }
+    }
+}
+
+fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+    writeln!(f, "  dpo-idx {}", Leaf(snapshot.row.target).index())
+}
+
+/// Nodes that control calls.
+pub(crate) struct Nodes {
+    pub dispatch: NodeIndex,
+}
+
+/// Registers the capability's node.
+///
+/// # Errors
+/// When the graph is full.
+pub(crate) fn register(graph: &mut Graph, objects: &ObjectHandle) -> Result<Nodes, GraphError> {
+    let spec = NodeSpec { name: "object-dispatch".into(), edges: Edge::EDGES, counters: &[], trace };
+    let objects = objects.clone();
+    let dispatch = graph.register(spec, move |_| Behaviour::Map(Box::new(Dispatch { objects: objects.clone() })))?;
+    Ok(Nodes { dispatch })
+}
+
+/// What a node registered for objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ObjectKind {
+    edge: u16,
+    name: &'static str,
+}
+
+/// An object, as routes name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId(u32);
+
+impl ObjectId {
+    pub(crate) fn leaf(self) -> Leaf {
+        Leaf::new(class::OBJECT, self.0)
+    }
+}
+
+/// `object 7`, as `show` commands name it.
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "object {}", self.0)
+    }
+}
+
+/// The objects that there are, with the names of their kinds.
+#[derive(Default)]
+pub(crate) struct CustomObjects(BTreeMap<ObjectId, &'static str>);
+
+impl CustomObjects {
+    pub fn name(&self, id: ObjectId) -> Option<&'static str> {
+        self.0.get(&id).copied()
+    }
+
+    /// The object of a leaf, with the name of its kind.
+    pub fn of(&self, leaf: Leaf) -> Option<(ObjectId, &'static str)> {
+        let id = ObjectId(leaf.index());
+        self.name(id).filter(|_| leaf.class() == class::OBJECT).map(|name| (id, name))
+    }
+}
+
+impl Router {
+    /// Has packets of objects of a new kind go to a node. `name` is for `show` commands.
+    ///
+    /// # Errors
+    /// When there is no such node, or too many edges.
+    pub fn register_object_kind(&mut self, name: &'static str, node: &str) -> Result<ObjectKind, Error> {
+        let edge = self.graph.connect(self.nodes.object.dispatch, node)?;
+        Ok(ObjectKind { edge, name })
+    }
+
+    /// Makes an object with 1 to [`MAX_CUSTOM`] bytes that its node reads, and 16 bits more.
+    ///
+    /// # Errors
+    /// When there is no room.
+    ///
+    /// # Panics
+    /// When there are no bytes, or too many.
+    pub fn add_object(&mut self, kind: ObjectKind, bytes: &[u8], bits: u16) -> Result<ObjectId, Error> {
+        let id = ObjectId(self.ip.objects.insert(&custom(kind, bytes, bits))?);
+        self.ip.customs.0.insert(id, kind.name);
+        Ok(id)
+    }
+
+    /// Changes an object in one step, whatever routes lead to it.
+    ///
+    /// # Errors
+    /// When there is no room; nothing has changed.
+    ///
+    /// # Panics
+    /// As [`Router::add_object`], and when there is no such object.
+    pub fn replace_object(&mut self, id: ObjectId, kind: ObjectKind, bytes: &[u8], bits: u16) -> Result<(), Error> {
+        self.ip.objects.replace(id.0, &custom(kind, bytes, bits))?;
+        self.ip.customs.0.insert(id, kind.name);
+        Ok(())
+    }
+
+    /// Removes an object.
+    ///
+    /// # Errors
+    /// While routes lead to it, or when there is no such object.
+    pub fn remove_object(&mut self, id: ObjectId) -> Result<(), Error> {
+        if self.ip.customs.name(id).is_none() {
+            return Err(Error::NoSuchObject(id));
+        }
+        if self.ip.lists.iter().any(|(_, list)| list.members.iter().any(|(leaf, _)| *leaf == id.leaf())) {
+            return Err(Error::ObjectInUse(id));
+        }
+        self.ip.customs.0.remove(&id);
+        self.ip.objects.remove(id.0);
+        Ok(())
+    }
+}
+
+fn custom(kind: ObjectKind, bytes: &[u8], bits: u16) -> Object {
+    assert!((1..=MAX_CUSTOM).contains(&bytes.len()), "an object has 1 to {MAX_CUSTOM} bytes");
+    Object::Custom(Custom { edge: kind.edge, bytes: bytes.to_vec(), owner: bits })
+}
