@@ -242,6 +242,13 @@ impl<'a> Frames<'a> {
         self.len()
     }
 
+    /// Counts a hop of every packet, whose network header is at the offset.
+    #[inline]
+    pub fn count_hops<H: Hop>(&mut self) {
+        // SAFETY: 64 bytes from each head are ours.
+        self.places().for_each(|head| unsafe { H::count(head) });
+    }
+
     /// All heads, one after the other.
     #[inline(always)]
     fn places(&self) -> impl Iterator<Item = *mut u8> {

@@ -29,10 +29,17 @@ impl<L> LoadBalance<L> {
 
 impl<L: Forwarding> Map for LoadBalance<L> {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        let objects = self.objects.load(cx.round);
+        // A route through another one has a balance even over one path.
+        if let Some(leaf) = one_value(vector.targets())
+            && let Some(only) = objects.get(Leaf(leaf).index()).only_bucket()
+        {
+            vector.columns().target.fill(only.0);
+            return dispatch::<L>(vector);
+        }
         let (frames, sides) = vector.l3_frames(cx.buffers);
         let mut hashes = [0; VECTOR_SIZE];
         L::flow_hashes(&frames, sides.flags, self.seed, &mut hashes[..frames.len()]);
-        let objects = self.objects.load(cx.round);
         let object = |leaf: u32| objects.get(Leaf(leaf).index());
         // A table may distinguish flows by other fields ([`super::flow_hash`]).
         let by = |flow: u16, i: usize| {

@@ -15,9 +15,10 @@ use crate::ip::class;
 use crate::ip::fibs::runs;
 use crate::ip::fragment::Mtu;
 use crate::ip::leaves::Forwarding;
+use graph::vector::one_value;
 use graph::{
-    Context, CounterSpec, CounterTable, EdgeIndex, EdgeSpec, InterfaceIndex, Lazy, Map, NodeSpec, Row, Snapshot,
-    VECTOR_SIZE, Vector, flag,
+    Context, CounterSpec, CounterTable, EdgeIndex, EdgeSpec, InterfaceIndex, Lazy, Map, NodeSpec, PacketIndex, Row,
+    Snapshot, VECTOR_SIZE, Vector, flag,
 };
 use std::fmt;
 use std::marker::PhantomData;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use tables::object::{MAX_LONG_REWRITE, MidchainRef, ObjectRef};
 use tables::{Leaf, Lookup4, Lookup6, ObjectHandle};
 use wire::Family;
+use wire::batch::{Hop, Hop4, Hop6};
 
 graph::edges! {
     pub enum Edge {
@@ -93,6 +95,7 @@ pub(crate) enum Fault {
 
 /// The family of the packets that get a header.
 pub(crate) trait Inner: Forwarding {
+    type Hop: Hop;
     const NODE: &'static str;
     const MIDCHAIN_EDGES: &'static [EdgeSpec];
     /// What [`Inner::judge`] counts.
@@ -110,6 +113,7 @@ pub(crate) trait Inner: Forwarding {
 }
 
 impl Inner for Lookup4 {
+    type Hop = Hop4;
     const NODE: &'static str = "ip4-midchain";
     const MIDCHAIN_EDGES: &'static [EdgeSpec] = Edge::EDGES;
     const JUDGED: &'static [CounterSpec] = crate::ip4::JUDGED;
@@ -129,6 +133,7 @@ impl Inner for Lookup4 {
 }
 
 impl Inner for Lookup6 {
+    type Hop = Hop6;
     const NODE: &'static str = "ip6-midchain";
     const MIDCHAIN_EDGES: &'static [EdgeSpec] = edge6::Edge::EDGES;
     const JUDGED: &'static [CounterSpec] = crate::ip6::JUDGED;
@@ -200,9 +205,18 @@ impl<L: Inner> Map for Midchain<L> {
             let object = objects.get(Leaf(leaf).index());
             Way { leaf, object, midchain: object.midchain(), packets: 0, bytes: 0 }
         };
-        let mut fix_ups = [0; VECTOR_SIZE];
         let n = vector.len();
         let mut way = way_of(vector.targets().first().copied().unwrap_or(0));
+        if let Some(midchain) = way.midchain.filter(|_| one_value(vector.targets()).is_some())
+            && self.all(cx, vector, &mut way, midchain)
+        {
+            self.count(cx, &way);
+            if let Some(fix_up) = self.fix_ups.get(midchain.fix_up()) {
+                fix_up(cx, vector, 0..n);
+            }
+            return;
+        }
+        let mut fix_ups = [0; VECTOR_SIZE];
         for (i, fix_up) in fix_ups.iter_mut().enumerate().take(n) {
             let leaf = vector.targets()[i];
             if leaf != way.leaf {
@@ -225,6 +239,45 @@ impl<L: Inner> Map for Midchain<L> {
 }
 
 impl<L: Inner> Midchain<L> {
+    /// Writes the same header before all packets, if nothing is special about any of them.
+    fn all(&self, cx: &mut Context<'_>, vector: &mut Vector, way: &mut Way<'_>, midchain: MidchainRef<'_>) -> bool {
+        let (header, size) = midchain.rewrite();
+        let (mtu, next) = (way.object.mtu(), midchain.next());
+        let any_flags = vector.any_flags();
+        let columns = vector.columns();
+        let places = columns.length.iter().zip(&*columns.l2).zip(&*columns.l3);
+        let (longest, least, sum) = places.fold((0, u16::MAX, 0), |(longest, least, sum), ((length, l2), l3)| {
+            let length = length.wrapping_add(*l2).wrapping_sub(*l3);
+            (length.max(longest), least.min(*l3), sum + u64::from(length))
+        });
+        let is_plain = any_flags & (L::SPECIAL | flag::OFFLOAD) == 0 && longest <= mtu && !is_refused(next);
+        if !is_plain || usize::from(least) < size + LEAST_ROOM {
+            return false;
+        }
+        vector.l3_frames(cx.buffers).0.count_hops::<L::Hop>();
+        let columns = vector.columns();
+        let places = columns.packets.iter().zip(&*columns.l3);
+        match size.div_ceil(PIECE) {
+            2 => write::<2>(cx, places, header, size),
+            3 => write::<3>(cx, places, header, size),
+            4 => write::<4>(cx, places, header, size),
+            // The smallest header that there is has 20 bytes.
+            _ => write::<1>(cx, places, header, size),
+        }
+        for ((length, l2), l3) in columns.length.iter_mut().zip(columns.l2.iter_mut()).zip(columns.l3.iter_mut()) {
+            let begin = l3.wrapping_sub(size as u16);
+            *length = length.wrapping_add(*l2).wrapping_sub(begin);
+            (*l2, *l3) = (begin, begin);
+        }
+        columns.target.fill(next.0);
+        columns.flags.iter_mut().for_each(|flags| *flags = *flags & KEPT | REDIRECTED);
+        let n = vector.len() as u64;
+        vector.clear_lazy(Lazy::Table);
+        vector.set_edges(midchain.out());
+        (way.packets, way.bytes) = (n, sum + n * size as u64);
+        true
+    }
+
     fn count(&self, cx: &Context<'_>, way: &Way<'_>) {
         if way.packets > 0 {
             let interface = way.object.interface() as usize;
@@ -309,10 +362,37 @@ fn is_refused(next: Leaf) -> bool {
     matches!(next.class(), class::MISS | class::UNREACHABLE | class::PROHIBIT)
 }
 
-/// Copies a header of any length, in pieces of 32 bytes of which the last overlaps the one before.
+/// Bytes that are copied at a time.
+const PIECE: usize = 32;
+
+/// Writes a header of so many pieces before each packet.
+#[inline]
+fn write<'p, const PIECES: usize>(
+    cx: &mut Context<'_>,
+    places: impl Iterator<Item = (&'p PacketIndex, &'p u16)>,
+    header: &[u8; MAX_LONG_REWRITE],
+    size: usize,
+) {
+    let last = size.saturating_sub(PIECE);
+    let piece = |at: usize| -> &[u8; PIECE] { header[at..].first_chunk().expect("the last one is whole") };
+    let pieces: [&[u8; PIECE]; PIECES] = std::array::from_fn(|n| piece((n * PIECE).min(last)));
+    for (packet, l3) in places {
+        let bytes = cx.buffers.bytes_mut(*packet);
+        let before = &mut bytes[usize::from(*l3) - size..usize::from(*l3)];
+        if size < PIECE {
+            before.copy_from_slice(&header[..size]);
+            continue;
+        }
+        for (n, piece) in pieces.iter().enumerate() {
+            let at = (n * PIECE).min(last);
+            *before[at..].first_chunk_mut().expect("the last one is whole") = **piece;
+        }
+    }
+}
+
+/// Copies a header of any length, in pieces of which the last overlaps the one before.
 #[inline(always)]
 fn put(to: &mut [u8], header: &[u8; MAX_LONG_REWRITE]) {
-    const PIECE: usize = 32;
     let size = to.len();
     let Some(last) = size.checked_sub(PIECE) else {
         return to.copy_from_slice(&header[..size]);

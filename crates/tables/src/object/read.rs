@@ -219,6 +219,12 @@ impl<'r> ObjectRef<'r> {
         ((self.head >> 8) as u8 == 22).then(|| self.body()[REWRITE..REWRITE + 22].try_into().expect("22 bytes"))
     }
 
+    /// The leaf of all flows, of a load balance over one path.
+    #[inline]
+    pub fn only_bucket(&self) -> Option<Leaf> {
+        (self.head as u16 == u16::from(STATE_LOAD_BALANCE)).then(|| self.bucket(0))
+    }
+
     /// The leaf for a flow, by its hash.
     #[inline]
     pub fn bucket(&self, hash: u32) -> Leaf {
