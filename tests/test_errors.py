@@ -594,16 +594,16 @@ CASES = [
         given=["set ip route counters 10.0.2.255/32 enable"],
         undo=["set ip route counters 10.0.2.255/32 disable"],
     ),
-    Case("ip4-punt", "punted, but no host interface takes it", on_e0(frame(udp("21.1.2.3")))),
+    Case("ip4-punt-redirect", "punted, but no host interface takes it", on_e0(frame(udp("21.1.2.3")))),
     Case(
-        "ip4-punt",
+        "ip4-punt-redirect",
         "punted packet came back from the host",
         on_e0(frame(udp("21.1.2.3"))),
         given=["ip punt redirect add rx all via 10.0.1.2 e0"],
         undo=["ip punt redirect del rx all"],
     ),
     Case(
-        "ip4-punt",
+        "ip4-punt-redirect",
         "punted packets limited by rate",
         on_e0(*[frame(udp("10.0.1.1"))] * 2),
         [punted(udp("10.0.1.1"))],
@@ -755,7 +755,7 @@ CASES = [
     ),
     Case("ip4-icmp-input", "bad ICMP checksum", on_e0(changed(frame(echo()), 45, 0))),
     Case(
-        "ip4-punt",
+        "ip4-punt-redirect",
         "ICMP type not handled",
         on_e0(frame(ip("10.0.1.1") / scapy.ICMP(type=13, ts_ori=0, ts_rx=0, ts_tx=0))),
     ),

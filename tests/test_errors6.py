@@ -313,7 +313,7 @@ CASES = [
         undo=["set urpf ip6 off e0"],
     ),
     Case("ip6-lookup", "blackholed packets", to_us(udp6("2001:db8:20::1"))),
-    Case("ip6-punt", "punted, but no host interface takes it", to_us(udp6("2001:db8:21::1"))),
+    Case("ip6-punt-redirect", "punted, but no host interface takes it", to_us(udp6("2001:db8:21::1"))),
     Case(
         "ip6-load-balance",
         "blackholed packets",
@@ -323,7 +323,7 @@ CASES = [
         undo=["ip route del 2001:db8:24::/48"],
     ),
     Case(
-        "ip6-punt",
+        "ip6-punt-redirect",
         "punted, but no host interface takes it",
         to_us(udp6("2001:db8:24::3")),
         given=[
@@ -341,7 +341,7 @@ CASES = [
         undo=NO_LEAK,
     ),
     Case(
-        "ip6-punt",
+        "ip6-punt-redirect",
         "punted, but no host interface takes it",
         to_us(udp6("2001:db8:25::1")),
         given=[*LEAK, "ip route add table 9 2001:db8:25::/48 via punt"],
@@ -362,7 +362,7 @@ CASES = [
         undo=["set ip6 route counters 2001:db8:20::/48 disable"],
     ),
     Case(
-        "ip6-punt",
+        "ip6-punt-redirect",
         "punted, but no host interface takes it",
         to_us(udp6("2001:db8:21::1")),
         given=["set ip6 route counters 2001:db8:21::/48 enable"],
@@ -417,14 +417,14 @@ CASES = [
     Case("tcp6-reset", "no TCP reset from an anycast address", to_us(tcp6(dst="2001:db8:1::"))),
     # For a host behind the router.
     Case(
-        "ip6-punt",
+        "ip6-punt-redirect",
         "punted packet came back from the host",
         to_us(udp6("2001:db8:21::1")),
         given=[f"ip6 punt redirect add rx all via {HOST1} e0"],
         undo=["ip6 punt redirect del rx all"],
     ),
     Case(
-        "ip6-punt",
+        "ip6-punt-redirect",
         "punted packets limited by rate",
         to_us(udp6(US, hlim=1), udp6(US, hlim=1)),
         [(1, scapy.Ether(src=E1, dst=H2) / udp6(US, hlim=1))],
@@ -440,7 +440,7 @@ CASES = [
         to_us(echo(ON_LINK, src=HOST2)),
     ),
     Case(
-        "ip6-punt",
+        "ip6-punt-redirect",
         "ICMPv6 message that asks for nothing",
         to_us(ip6(US) / scapy.ICMPv6EchoReply(id=7, seq=1, data=DATA)),
     ),

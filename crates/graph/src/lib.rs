@@ -12,6 +12,7 @@ pub mod capture;
 pub mod chains;
 pub mod counter;
 pub mod doorbell;
+pub mod drops;
 mod head;
 pub mod janitor;
 pub mod lent;

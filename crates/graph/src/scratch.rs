@@ -2,7 +2,8 @@
 //!
 //! 16 bytes. The first four say what kind of value the others are. Kind and words lie in columns of their own, so a
 //! value of one word costs eight bytes. A node that expects another kind reads nothing: the packet came another way
-//! than the node knows. The dispatcher forgets scratch that a node has not left anew ([`crate::Vector`]).
+//! than the node knows. The dispatcher forgets scratch that a node has not left anew ([`crate::Vector`]); but a feature
+//! passes on what it got, unless it leaves something else.
 
 /// Tells kinds of scratch apart: a hash of the kind's name, so that plugins need no list of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -150,13 +150,27 @@ impl Vector {
         }
     }
 
-    /// A node has run: what it left is for the next one, and what it got is gone.
+    /// A node has run: what it left is for the next one, and what it got is gone, unless the packet goes on along its
+    /// chain of features.
     #[inline(always)]
     pub(crate) fn pass_scratch_on(&mut self) {
         if self.has_scratch {
-            self.scratch_came = std::mem::take(&mut self.scratch_left);
+            let kept = self.kept_along_chains();
+            self.scratch_came = std::mem::take(&mut self.scratch_left).or(&kept);
             self.has_scratch = self.scratch_came.lowest().is_some();
         }
+    }
+
+    /// Whose scratch came and stays, because the node was a feature that left nothing of its own.
+    #[inline]
+    fn kept_along_chains(&self) -> Mask {
+        let goes_on = |to: EdgeIndex| to == edge::CONTINUE || edge::worker_of(to).is_some();
+        let mut kept = Mask::default();
+        if self.scratch_came != Mask::default() && self.one_edge().is_none_or(goes_on) {
+            let came = self.scratch_came.positions().filter(|i| *i < self.len());
+            came.for_each(|i| kept.set(i, goes_on(self.edge[i])));
+        }
+        kept
     }
 
     /// Forgets the packets from `length` on; the caller has taken or freed them.

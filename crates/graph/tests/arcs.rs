@@ -351,3 +351,136 @@ fn chains_change_under_traffic_on_two_workers() {
     assert_eq!(ledger.dropped, bed.error("congestion drop between workers"));
     assert!(total > 0 && total as u64 == ledger.sent, "{total} {ledger:?}");
 }
+
+/// A feature of dropped packets: records each packet's interface and error, and sends it on by an edge.
+struct Witness(Arc<Mutex<Vec<(u32, u32)>>>, EdgeIndex);
+
+impl Map for Witness {
+    fn process(&mut self, _: &mut Context<'_>, vector: &mut Vector) {
+        let seen = vector.rx_interfaces().iter().zip(vector.targets()).map(|(rx, error)| (rx.0, *error));
+        self.0.lock().unwrap().extend(seen);
+        vector.set_edges(self.1);
+    }
+}
+
+/// Drops every third packet by its second edge, the others by its first.
+struct Sorting;
+
+impl Map for Sorting {
+    fn process(&mut self, _: &mut Context<'_>, vector: &mut Vector) {
+        for i in 0..vector.len() {
+            let edge = u16::from(vector.targets()[i] % 3 == 0);
+            vector.set_edge(i, edge);
+        }
+    }
+}
+
+#[test]
+fn features_see_what_is_dropped_of_an_interface_and_by_which_error() {
+    let mut bed = Bed::new(1, 4);
+    const DROPS: &[EdgeSpec] =
+        &[EdgeSpec::Drop("common", Severity::Error, ""), EdgeSpec::Drop("third", Severity::Error, "")];
+    bed.graph.register(spec("sorting", DROPS), |_| Behaviour::Map(Box::new(Sorting))).unwrap();
+    bed.graph.register_feature(Feature { arc: "arc", node: "sorting", after: &[], before: &[] }).unwrap();
+    let seen = Arc::<Mutex<Vec<(u32, u32)>>>::default();
+    const OWN: &[EdgeSpec] = &[EdgeSpec::Drop("own", Severity::Error, "")];
+    let witness = |edge| {
+        let seen = seen.clone();
+        move |_| Behaviour::Map(Box::new(Witness(seen.clone(), edge)) as Box<dyn Map>)
+    };
+    for (node, edge) in [("looks", edge::CONTINUE), ("ends", 0)] {
+        bed.graph.register(spec(node, OWN), witness(edge)).unwrap();
+        bed.graph.register_feature(Feature { arc: "error-drop", node, after: &[], before: &[] }).unwrap();
+    }
+    let refused = bed.graph.set_feature("error-drop", "looks", InterfaceIndex(1), true);
+    assert!(refused.is_err(), "the arc has no end yet");
+    bed.graph.register_drop().unwrap();
+    for interface in 1..=4 {
+        bed.graph.set_feature("arc", "sorting", InterfaceIndex(interface), true).unwrap();
+    }
+    let counts = |bed: &Bed| ["common", "third", "own"].map(|reason| bed.error(reason));
+    bed.run(1);
+    assert_eq!((counts(&bed), seen.lock().unwrap().len()), ([133, 67, 0], 0));
+    bed.graph.set_feature("error-drop", "looks", InterfaceIndex(1), true).unwrap();
+    bed.graph.set_feature("error-drop", "looks", InterfaceIndex(2), true).unwrap();
+    bed.graph.set_feature("error-drop", "ends", InterfaceIndex(2), true).unwrap();
+    bed.run(1);
+    // Interface 2 has packets 1, 5, 9 and so on, of which `ends` drops all, each once.
+    let third_of_2 = (0..200).filter(|n| n % 4 == 1 && n % 3 == 0).count() as u64;
+    assert_eq!(counts(&bed), [2 * 133 - (50 - third_of_2), 2 * 67 - third_of_2, 50]);
+    let errors = bed.graph.errors();
+    let named = |error: u32| errors[error as usize].reason.clone();
+    let mut found = BTreeMap::<(u32, String), u64>::new();
+    seen.lock().unwrap().iter().for_each(|(rx, error)| *found.entry((*rx, named(*error))).or_default() += 1);
+    let third_of_1 = (0..200).filter(|n| n % 4 == 0 && n % 3 == 0).count() as u64;
+    // Packets of interface 2 are seen by both features.
+    let expected = [
+        ((1, "common".to_string()), 50 - third_of_1),
+        ((1, "third".to_string()), third_of_1),
+        ((2, "common".to_string()), 2 * (50 - third_of_2)),
+        ((2, "third".to_string()), 2 * third_of_2),
+    ];
+    assert_eq!(found, BTreeMap::from(expected));
+    let ledger = bed.graph.ledger();
+    assert_eq!((ledger.received, ledger.dropped, bed.error("edge leads nowhere")), (400, 400, 0));
+    assert_eq!(bed.graph.counters().drops.sum(2, 0), 100);
+}
+
+scratch_number! {
+    struct Number(u32) = "a test's number"
+}
+
+/// Leaves a number for packets of interfaces with an odd number, and begins the arc anew for all.
+struct Leaves(ArcIndex);
+
+impl Map for Leaves {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        for i in 0..vector.len() {
+            let rx = vector.rx_interfaces()[i];
+            if rx.0 % 2 == 1 {
+                vector.leave(i, Number(rx.0 + 100));
+            }
+            vector.send(i, cx.chain(self.0, rx), edge::SENT);
+        }
+    }
+}
+
+/// Records what was left for packets; sends them on.
+struct Reads(Arc<Mutex<Vec<(u32, Option<u32>)>>>, EdgeIndex);
+
+impl Map for Reads {
+    fn process(&mut self, _: &mut Context<'_>, vector: &mut Vector) {
+        for i in 0..vector.len() {
+            let left = vector.left(i).map(|Number(number)| number);
+            self.0.lock().unwrap().push((vector.rx_interfaces()[i].0, left));
+        }
+        vector.set_edges(self.1);
+    }
+}
+
+#[test]
+fn what_a_node_leaves_passes_features_and_is_gone_behind_their_end() {
+    let mut bed = Bed::new(1, 4);
+    let second = bed.graph.register_arc("second", "reads").unwrap();
+    const ON: &[EdgeSpec] = &[EdgeSpec::Next("end")];
+    let found = Arc::<Mutex<Vec<(u32, Option<u32>)>>>::default();
+    let reads = |to| {
+        let found = found.clone();
+        move |_| Behaviour::Map(Box::new(Reads(found.clone(), to)) as Box<dyn Map>)
+    };
+    bed.graph
+        .register(spec("leaves", &[EdgeSpec::Arc("second")]), |_| Behaviour::Map(Box::new(Leaves(second))))
+        .unwrap();
+    bed.graph.register_feature(Feature { arc: "arc", node: "leaves", after: &[], before: &[] }).unwrap();
+    bed.letter_to('x', edge::CONTINUE);
+    bed.graph.register_feature(Feature { arc: "second", node: "x", after: &[], before: &[] }).unwrap();
+    bed.graph.register(spec("reads", ON), reads(0)).unwrap();
+    for interface in 1..=4 {
+        bed.graph.set_feature("arc", "leaves", InterfaceIndex(interface), true).unwrap();
+        bed.graph.set_feature("second", "x", InterfaceIndex(interface), true).unwrap();
+    }
+    assert_eq!(bed.run(1), on_first(&[(1, "x", 50), (2, "x", 50), (3, "x", 50), (4, "x", 50)]));
+    let found = std::mem::take(&mut *found.lock().unwrap());
+    assert_eq!(found.len(), 200);
+    assert!(found.iter().all(|(rx, left)| *left == (rx % 2 == 1).then_some(rx + 100)), "{found:?}");
+}

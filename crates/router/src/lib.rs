@@ -524,6 +524,7 @@ impl Router {
         let reassembly = reassembly::register(&mut graph, &fibs, &fibs6)?;
         let dhcp = dhcp::register(&mut graph, &sender)?;
         let interface = interface::register(&mut graph, &view)?;
+        graph.register_drop()?;
         for spec in CAPABILITIES.iter().flat_map(|capability| capability.features) {
             graph.register_feature(spec.feature)?;
         }

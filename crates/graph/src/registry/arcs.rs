@@ -4,6 +4,7 @@
 use super::{Graph, GraphError, MAX_INTERFACES};
 use crate::NodeIndex;
 use crate::chains::{ArcIndex, MAX_ARCS, MAX_STEPS};
+use crate::drops::{DROP, DROP_ARC};
 use crate::vector::InterfaceIndex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -29,7 +30,14 @@ struct Book {
     enabled: BTreeMap<InterfaceIndex, BTreeSet<NodeIndex>>,
 }
 
-/// All arcs.
+impl Book {
+    fn new(name: &'static str, end: &'static str) -> Book {
+        let (starts, features, enabled) = Default::default();
+        Book { name, end, starts, features, enabled }
+    }
+}
+
+/// All arcs; the first is that of dropped packets.
 pub(super) struct ArcBook {
     arcs: Vec<Book>,
     /// Chains that were ever published, and where they begin. They stay: packets may be on their way along them.
@@ -40,7 +48,7 @@ pub(super) struct ArcBook {
 
 impl Default for ArcBook {
     fn default() -> ArcBook {
-        ArcBook { arcs: Vec::new(), known: HashMap::new(), free: 1 }
+        ArcBook { arcs: vec![Book::new(DROP_ARC, DROP)], known: HashMap::new(), free: 1 }
     }
 }
 
@@ -89,8 +97,7 @@ impl Graph {
         if arcs.len() == MAX_ARCS {
             return Err(GraphError::TooMany("arcs", MAX_ARCS));
         }
-        let (starts, features, enabled) = Default::default();
-        arcs.push(Book { name, end, starts, features, enabled });
+        arcs.push(Book::new(name, end));
         Ok(ArcIndex(arcs.len() as u8 - 1))
     }
 
@@ -269,9 +276,10 @@ impl Graph {
         }
     }
 
-    /// All arcs by name, each with the node in which it ends.
+    /// All arcs by name, each with the node in which it ends; that of dropped packets last.
     pub fn arcs(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        self.arcs.arcs.iter().map(|arc| (arc.name, arc.end))
+        let (first, others) = self.arcs.arcs.split_at(1);
+        others.iter().chain(first).map(|arc| (arc.name, arc.end))
     }
 
     /// The features of an arc, in the order in which packets meet them.

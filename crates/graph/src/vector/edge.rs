@@ -9,6 +9,8 @@ pub const TAKEN: EdgeIndex = 0xfffe;
 pub const LENT: EdgeIndex = 0xfffd;
 /// To the next node of the packet's chain of features ([`crate::chains`]).
 pub const CONTINUE: EdgeIndex = 0xfffc;
+/// The packet is dropped by the error whose number is in `target` ([`crate::drops`]).
+pub(crate) const DROPPED: EdgeIndex = 0xfffb;
 /// Most edges of one node.
 pub const MAX: usize = 0xff00;
 /// Workers that can be named in an edge.

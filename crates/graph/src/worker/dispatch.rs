@@ -4,10 +4,12 @@ use super::{Core, NOWHERE, Place, RECIRCULATED, Running, Target, node_word, work
 use crate::NodeIndex;
 use crate::capture::Point;
 use crate::chains::Cursor;
+use crate::drops;
 use crate::node::{Behaviour, Context, Expansion};
 use crate::parting::{Alike, Mask};
+use crate::registry::MAX_ERRORS;
 use crate::time::ticks;
-use crate::vector::{EdgeIndex, InterfaceIndex, Lazy, Vector, edge, flag};
+use crate::vector::{EdgeIndex, InterfaceIndex, Lazy, Vector, edge, flag, one_value};
 use rcu::Round;
 
 /// Most times that a packet may go backwards in the graph.
@@ -427,6 +429,7 @@ impl Core {
             }
             edge::TAKEN => self.spare.push(vector),
             edge::CONTINUE => self.go_on(from, self.thread, vector),
+            edge::DROPPED => self.drop_each(vector),
             _ if let Some(worker) = edge::worker_of(edge) => self.go_on(from, worker, vector),
             _ => match self.target(from, edge) {
                 Target::Node(to) => self.push(from, to, vector),
@@ -434,7 +437,7 @@ impl Core {
                     None => self.push(from, to, vector),
                     Some(chain) => self.leave_along(from, interface, chain, vector),
                 },
-                Target::Drop(error) => self.drop_vector(vector, error),
+                Target::Drop(error) => self.drop_by(from, vector, error),
                 Target::End(event) => self.end_vector(vector, event),
                 Target::Nowhere => self.drop_vector(vector, NOWHERE),
             },
@@ -572,6 +575,52 @@ impl Core {
         self.counters.errors.add(self.thread, event as usize, 0, n);
         self.ledger.consumed += n;
         self.free(&vector);
+        self.spare.push(vector);
+    }
+
+    /// The features that see what a node drops of an interface's packets.
+    fn drop_chain(&self, interface: InterfaceIndex, from: NodeIndex) -> Option<Cursor> {
+        let chain = self.chains.of(drops::ARC, interface)?;
+        // What a feature of the chain drops does not begin it again.
+        self.chains.nodes_from(chain).all(|node| node != Some(from)).then_some(chain)
+    }
+
+    /// Drops packets by an edge of a node, past the features that see such packets.
+    fn drop_by(&mut self, from: NodeIndex, mut vector: Box<Vector>, error: u32) {
+        let is_seen = match vector.one_rx_interface() {
+            Some(interface) => self.drop_chain(interface, from).is_some(),
+            None => vector.rx_interfaces().iter().any(|interface| self.drop_chain(*interface, from).is_some()),
+        };
+        if !is_seen {
+            return self.drop_vector(vector, error);
+        }
+        for i in 0..vector.len() {
+            let chain = self.drop_chain(vector.rx_interfaces()[i], from);
+            vector.columns().target[i] = error;
+            vector.send(i, chain, edge::DROPPED);
+        }
+        self.enqueue(from, vector);
+    }
+
+    /// Drops packets by the errors in `target`.
+    fn drop_each(&mut self, mut vector: Box<Vector>) {
+        let named = |error: u32| if (error as usize) < MAX_ERRORS { error } else { NOWHERE };
+        if let Some(error) = one_value(vector.targets()) {
+            return self.drop_vector(vector, named(error));
+        }
+        let mut rest = Mask::first(vector.len());
+        let alike = vector.alike();
+        while let Some(first) = rest.lowest() {
+            let error = vector.targets()[first];
+            let mut mask = rest;
+            rest.positions().for_each(|i| mask.set(i, vector.targets()[i] == error));
+            rest.remove(&mask);
+            let mut part = self.spare.pop().unwrap_or_else(Vector::new);
+            part.clear();
+            vector.move_to(&mut mask, alike, &mut part);
+            self.drop_vector(part, named(error));
+        }
+        vector.clear();
         self.spare.push(vector);
     }
 

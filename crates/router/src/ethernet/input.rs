@@ -15,7 +15,7 @@ use crate::interface::{InterfaceView, SharedViews, ViewTable};
 use crate::ip::Fibs4;
 use crate::vlan::{Found, Inner};
 use graph::vector::VECTOR_SIZE;
-use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Snapshot, Vector, flag};
+use graph::{ArcIndex, Context, CounterTable, InterfaceIndex, Map, NodeSpec, Snapshot, Vector, flag};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -39,6 +39,8 @@ graph::edges! {
         /// The frame carries a protocol that this router does not process, such as LLDP. Normal.
         UnknownType => note "unknown ethernet type",
         Llc => next "llc-input",
+        /// Along the features of the interface for frames that no layer-3 node takes; else to `llc-input`.
+        Features => arc "l2-input",
         /// The length field of the frame says that more bytes follow its header than really do (IEEE 802.3, 3.2.6).
         /// The frame was truncated on its way, or its sender is broken.
         LengthBeyond => warn "802.3 length beyond the frame",
@@ -82,6 +84,8 @@ struct Intake {
     fibs: Fibs4,
     /// Packets and bytes received, by interface. Devices count their own; this node counts those of sub-interfaces.
     rx: Arc<CounterTable>,
+    /// The arc of frames that no layer-3 node takes.
+    l2: ArcIndex,
     scratch: Box<Scratch>,
 }
 
@@ -95,10 +99,11 @@ struct Scratch {
 }
 
 impl EthernetInput {
-    pub fn new(view: SharedViews, fibs: Fibs4, rx: Arc<CounterTable>) -> EthernetInput {
+    /// `l2`: the arc `l2-input`.
+    pub fn new(view: SharedViews, fibs: Fibs4, rx: Arc<CounterTable>, l2: ArcIndex) -> EthernetInput {
         let scratch =
             Scratch { shapes: [Shape::PLAIN; VECTOR_SIZE], tags: [0; VECTOR_SIZE], lengths: [0; VECTOR_SIZE] };
-        EthernetInput { view, intake: Intake { fibs, rx, scratch: Box::new(scratch) } }
+        EthernetInput { view, intake: Intake { fibs, rx, l2, scratch: Box::new(scratch) } }
     }
 }
 
@@ -209,7 +214,7 @@ impl Intake {
                 vector.columns().flags[i..range.end].iter_mut().for_each(|flags| *flags &= !check::ALL);
                 return self.one_by_one(cx, vector, i..range.end, table, view);
             };
-            vector.set_edge(i, edge.into());
+            send(cx, vector, i, edge, self.l2);
         }
     }
 
@@ -271,11 +276,11 @@ impl Intake {
                 Some(edge) => columns.edge[done.clone()].fill(edge.into()),
                 None => done.clone().for_each(|i| {
                     let edge = ethertype_edge(cx, vector, i, looked).unwrap_or(Edge::UnknownVlan);
-                    vector.set_edge(i, edge.into());
+                    send(cx, vector, i, edge, self.l2);
                 }),
             }
         } else {
-            let mut counted = Counted::new(&self.rx, cx.thread);
+            let mut counted = Counted::new(&self.rx, self.l2, cx.thread);
             for i in done.clone() {
                 let at = i - range.start;
                 let owner = owner(view, first.0, tags[at]);
@@ -316,7 +321,7 @@ impl Intake {
         };
         let (faults, plain) = (looked.faults, looked.plain());
         admit(cx, vector, &range, view, faults);
-        let mut counted = Counted::new(&self.rx, cx.thread);
+        let mut counted = Counted::new(&self.rx, self.l2, cx.thread);
         for i in range.clone() {
             let at = i - range.start;
             let columns = vector.columns();
@@ -375,7 +380,17 @@ fn give(
         }
     }
     let edge = plain.or_else(|| ethertype_edge(cx, vector, i, looked)).unwrap_or(Edge::UnknownVlan);
-    vector.set_edge(i, edge.into());
+    send(cx, vector, i, edge, counted.l2);
+}
+
+/// Sends a packet on: of those that no layer-3 node takes, along the features of its interface.
+#[inline]
+fn send(cx: &Context<'_>, vector: &mut Vector, i: usize, edge: Edge, l2: ArcIndex) {
+    let chain = match edge {
+        Edge::Llc => cx.chain(l2, vector.rx_interfaces()[i]),
+        _ => None,
+    };
+    vector.send(i, chain, edge.into());
 }
 
 /// The owner of a frame with these tags: a sub-interface, or none when it is the receiving interface itself.
@@ -467,6 +482,8 @@ fn length_edge(flags: u32, length: &mut u16, link: u16, said: u16) -> Edge {
 /// Adds up what sub-interfaces receive, so that a run of packets counts once.
 struct Counted<'a> {
     rx: &'a CounterTable,
+    /// For [`send`].
+    l2: ArcIndex,
     thread: usize,
     interface: InterfaceIndex,
     packets: u64,
@@ -474,8 +491,8 @@ struct Counted<'a> {
 }
 
 impl<'a> Counted<'a> {
-    fn new(rx: &'a CounterTable, thread: usize) -> Counted<'a> {
-        Counted { rx, thread, interface: InterfaceIndex::default(), packets: 0, bytes: 0 }
+    fn new(rx: &'a CounterTable, l2: ArcIndex, thread: usize) -> Counted<'a> {
+        Counted { rx, l2, thread, interface: InterfaceIndex::default(), packets: 0, bytes: 0 }
     }
 
     #[inline]

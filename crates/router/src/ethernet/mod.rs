@@ -16,6 +16,8 @@ pub(crate) const CAPABILITY: Capability = Capability {
     name: "ethernet",
     description: "Ethernet frames in, their IPv4 headers examined in the same pass",
     nodes: &["ethernet-input", "llc-input", "snap-input"],
+    // A switch begins the second.
+    arcs: &[("l2-input", "llc-input"), ("l2-output", "interface-output")],
     ..Capability::NONE
 };
 
@@ -34,8 +36,9 @@ pub fn register(
     let punts = counters.punts.clone();
     graph.register(snap::spec(), move |_| Behaviour::Map(Box::new(snap::SnapInput::new(punts.clone()))))?;
     let (view, fibs, rx) = (view.clone(), fibs.clone(), counters.rx.clone());
+    let l2 = graph.arc("l2-input")?;
     graph.register(input::spec(), move |_| {
-        Behaviour::Map(Box::new(input::EthernetInput::new(view.clone(), fibs.clone(), rx.clone())))
+        Behaviour::Map(Box::new(input::EthernetInput::new(view.clone(), fibs.clone(), rx.clone(), l2)))
     })
 }
 

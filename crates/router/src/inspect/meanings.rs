@@ -51,7 +51,7 @@ const SECTIONS: &[Section] = &[
     Section {
         title: "IPv4",
         about: "Packets are examined (RFC 1812 5.2), looked up and sent on, or delivered to this router.",
-        of: &["ip4", "ip4-input-no-checksum", "ip4-local-full-reassembly", "ip4-punt"],
+        of: &["ip4", "ip4-input-no-checksum", "ip4-local-full-reassembly", "ip4-punt-redirect"],
     },
     Section {
         title: "ICMP",
@@ -71,7 +71,7 @@ const SECTIONS: &[Section] = &[
     Section {
         title: "IPv6",
         about: "Packets are examined (RFC 8200), looked up and sent on, or delivered to this router.",
-        of: &["ip6", "ip6-local-full-reassembly", "ip6-udp-lookup", "tcp6-reset", "ip6-punt"],
+        of: &["ip6", "ip6-local-full-reassembly", "ip6-udp-lookup", "tcp6-reset", "ip6-punt-redirect"],
     },
     Section {
         title: "ICMPv6",
@@ -83,6 +83,11 @@ const SECTIONS: &[Section] = &[
         about: "Labels are swapped, pushed and popped (RFC 3031, RFC 3032), and the packet behind the last label is \
          checked.",
         of: &["mpls"],
+    },
+    Section {
+        title: "Tunnels",
+        about: "Packets get a header in front and are sent on by it, or go to the node of another capability.",
+        of: &["midchain", "object"],
     },
     Section { title: "UDP and TCP", about: "Datagrams and segments to this router itself.", of: &["local", "dhcp"] },
     Section { title: "Mirroring", about: "Copies of packets to a mirror port (SPAN).", of: &["span"] },

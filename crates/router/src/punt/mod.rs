@@ -3,9 +3,11 @@
 //!
 //! Operators say which interface and which next hop (`ip punt redirect`, `ip6 punt redirect`), for all packets or for
 //! those that came by one interface. The host gets packets as they came but for the link header, resolved by ARP or
-//! Neighbor Discovery as any next hop's is; it answers under the router's addresses, which it has too. [`Punt`] is
-//! the node.
+//! Neighbor Discovery as any next hop's is; it answers under the router's addresses, which it has too.
+//!
+//! The way of a packet: `ip4-punt` -> features of the arc `ip4-punt` -> `ip4-punt-redirect`; of IPv6 the same.
 
+mod begin;
 pub mod cli;
 pub(crate) mod config;
 pub mod control;
@@ -34,7 +36,8 @@ pub(crate) const CAPABILITY: Capability = Capability {
     name: "punt",
     description: "Packets for the host behind this router",
     flags: PUNTED,
-    nodes: &["ip4-punt", "ip6-punt"],
+    nodes: &["ip4-punt", "ip4-punt-redirect", "ip6-punt", "ip6-punt-redirect"],
+    arcs: &[("ip4-punt", node::end_of_arc(Family::Ip4)), ("ip6-punt", node::end_of_arc(Family::Ip6))],
     ..Capability::NONE
 };
 
@@ -101,6 +104,8 @@ impl Ways {
 /// When the graph is full.
 pub(crate) fn register(graph: &mut Graph, table: &SharedPunts, counters: &InterfaceCounters) -> Result<(), GraphError> {
     for family in Family::ALL {
+        let arc = graph.arc(begin::arc(family))?;
+        graph.register(begin::spec(family), move |_| Behaviour::Map(Box::new(begin::Begin::new(arc))))?;
         let (table, punts) = (table.clone(), counters.punts.clone());
         let node = move || Punt::new(family, table.clone(), punts.clone());
         graph.register(node::spec(family), move |_| Behaviour::Map(Box::new(node())))?;

@@ -1,4 +1,5 @@
-//! `ip4-punt`, `ip6-punt`: packets to this router that no other node handles. They go to the host behind it, if any.
+//! `ip4-punt-redirect`, `ip6-punt-redirect`: packets to this router that no other node handles. They go to the host
+//! behind it, if any. The arcs `ip4-punt` and `ip6-punt` end here.
 //!
 //! Reads: why the packet is here, an [`Unclaimed`] in scratch; the interface that received it. Writes: for
 //! the host, the adjacency that leads there into `target`. Next: `ip4-rewrite` or `ip6-rewrite` when there is a path
@@ -36,7 +37,7 @@ graph::edges! {
     }
 }
 
-/// The same of `ip6-punt`, in the same order.
+/// The same of `ip6-punt-redirect`, in the same order.
 mod edge6 {
     graph::edges! {
         pub enum Edge {
@@ -68,12 +69,20 @@ const _: () = assert!(
         && Edge::Unhandled as u16 == edge6::Edge::Unhandled as u16
 );
 
+/// The node's name.
+pub const fn end_of_arc(family: Family) -> &'static str {
+    match family {
+        Family::Ip4 => "ip4-punt-redirect",
+        Family::Ip6 => "ip6-punt-redirect",
+    }
+}
+
 pub fn spec(family: Family) -> NodeSpec {
-    let (name, edges) = match family {
-        Family::Ip4 => ("ip4-punt", Edge::EDGES),
-        Family::Ip6 => ("ip6-punt", edge6::Edge::EDGES),
+    let edges = match family {
+        Family::Ip4 => Edge::EDGES,
+        Family::Ip6 => edge6::Edge::EDGES,
     };
-    NodeSpec { name: name.into(), edges, counters: &[], trace: crate::headers::trace_of(family) }
+    NodeSpec { name: end_of_arc(family).into(), edges, counters: &[], trace: crate::headers::trace_of(family) }
 }
 
 pub struct Punt {

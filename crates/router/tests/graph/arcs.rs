@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use wire::Family;
+use wire::{Family, MacAddress};
 
 /// The interfaces that received and that send each packet, as it was seen.
 type Seen = Arc<Mutex<Vec<(u32, u32)>>>;
@@ -67,6 +67,10 @@ fn ways(ports: &[Port; 3]) -> Vec<Way> {
     let group = Packet6::udp("2001:db8::2", "ff02::1", b"data").frame(ports[0].mac, mac6(0));
     let here = Packet::udp("10.0.0.2", "10.0.1.1", b"data").frame(ports[0].mac, host_mac(ip("10.0.0.2")));
     let here6 = Packet6::udp("2001:db8::2", "2001:db8:1::1", b"data").frame(ports[0].mac, mac6(0));
+    let mut spoilt = ip4.clone();
+    spoilt[24] ^= 0xff;
+    let bridges = MacAddress([1, 0x80, 0xc2, 0, 0, 0]);
+    let spanning_tree = ethernet(bridges, host_mac(ip("10.0.0.2")), 38, &[&[0x42, 0x42, 3][..], &[0; 35]].concat());
     let way = |arc, at, frame: &Vec<u8>, expected: Option<&Vec<u8>>| Way {
         arc,
         at,
@@ -88,6 +92,10 @@ fn ways(ports: &[Port; 3]) -> Vec<Way> {
         way("ip4-local", 0, &here, None),
         way("ip6-local", 0, &group, None),
         way("ip6-local", 0, &here6, None),
+        way("ip4-punt", 0, &here, None),
+        way("ip6-punt", 0, &here6, None),
+        way("error-drop", 0, &spoilt, None),
+        way("l2-input", 0, &spanning_tree, None),
         way("interface-output", 1, &ip4, Some(&after4)),
         way("interface-output", 1, &ip6, Some(&after6)),
     ]
@@ -117,7 +125,8 @@ fn a_feature_that_only_looks_sees_each_packet_once_and_changes_nothing() {
         let (first, second): (&str, &str) = (format!("{arc}-first").leak(), format!("{arc}-second").leak());
         let later = witness(&mut bed, arc, second, std::slice::from_ref(Box::leak(Box::new(first))));
         let sooner = witness(&mut bed, arc, first, &[]);
-        assert!(ways.iter().any(|way| way.arc == arc), "no packet passes {arc}");
+        // Begun by a switch only: see below.
+        assert!(arc == "l2-output" || ways.iter().any(|way| way.arc == arc), "no packet passes {arc}");
         for way in ways.iter().filter(|way| way.arc == arc) {
             for count in [1, 40, 256] {
                 let leave = if way.expected.is_some() { count } else { 0 };
@@ -323,4 +332,52 @@ fn an_interface_that_comes_back_has_no_features() {
     bed.command("delete loopback interface intfc loop7").unwrap();
     assert_eq!(bed.router.graph.chain("ip4-unicast", index).unwrap(), []);
     assert_eq!(bed.router.graph.chain("ip4-unicast", InterfaceIndex(1 << 30)).unwrap(), []);
+}
+
+/// Half a switch: what a port receives it sends by another, along the features of what leaves there.
+struct CrossConnect {
+    to: InterfaceIndex,
+    arc: graph::ArcIndex,
+}
+
+graph::edges! {
+    enum CrossEdge {
+        Output => next "interface-output",
+        Features => arc "l2-output",
+    }
+}
+
+impl Map for CrossConnect {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        for i in 0..vector.len() {
+            vector.set_tx_interface(i, self.to);
+            vector.send(i, cx.chain(self.arc, self.to), CrossEdge::Output.into());
+        }
+    }
+}
+
+#[test]
+fn a_switch_finds_its_arcs_ready() {
+    let (mut bed, ports) = Bed::with_three_ports();
+    let graph = &mut bed.router.graph;
+    let arc = graph.arc("l2-output").unwrap();
+    let spec = NodeSpec { name: "l2-cross".into(), edges: CrossEdge::EDGES, counters: &[], trace: |_, _| Ok(()) };
+    let to = ports[1].index;
+    graph.register(spec, |_| Behaviour::Map(Box::new(CrossConnect { to, arc }))).unwrap();
+    graph.register_feature(Feature { arc: "l2-input", node: "l2-cross", after: &[], before: &[] }).unwrap();
+    let seen = witness(&mut bed, "l2-output", "l2-witness", &[]);
+    let group = MacAddress([1, 0x80, 0xc2, 0, 0, 0]);
+    let frame = ethernet(group, host_mac(ip("10.0.0.2")), 38, &[&[0x42, 0x42, 3][..], &[7; 35]].concat());
+    let pass = |bed: &mut Bed| {
+        (0..3).for_each(|_| ports[0].receive(frame.clone()));
+        bed.run();
+        (ports[1].sent(), std::mem::take(&mut *seen.lock().unwrap()))
+    };
+    assert_eq!(pass(&mut bed), (vec![], vec![]));
+    set(&mut bed, "l2-input", "l2-cross", &ports[0], true);
+    assert_eq!(pass(&mut bed), (vec![frame.clone(); 3], vec![]));
+    set(&mut bed, "l2-output", "l2-witness", &ports[1], true);
+    assert_eq!(pass(&mut bed), (vec![frame.clone(); 3], vec![(ports[0].index.0, ports[1].index.0); 3]));
+    set(&mut bed, "l2-input", "l2-cross", &ports[0], false);
+    assert_eq!(pass(&mut bed), (vec![], vec![]));
 }

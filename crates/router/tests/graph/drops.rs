@@ -293,14 +293,14 @@ const CASES: &[(&str, &str, Act)] = &[
         bed.command("set ip route counters 10.0.1.255/32 enable").unwrap();
         ports[0].receive_packet(&udp("10.0.1.255"));
     }),
-    ("ip4-punt", "punted, but no host interface takes it", |_, ports| {
+    ("ip4-punt-redirect", "punted, but no host interface takes it", |_, ports| {
         ports[0].receive_packet(&udp("21.1.2.3"));
     }),
-    ("ip4-punt", "punted packet came back from the host", |bed, ports| {
+    ("ip4-punt-redirect", "punted packet came back from the host", |bed, ports| {
         bed.command("ip punt redirect add rx all via 10.0.0.2 e0").unwrap();
         ports[0].receive_packet(&udp("21.1.2.3"));
     }),
-    ("ip4-punt", "punted packets limited by rate", |bed, ports| {
+    ("ip4-punt-redirect", "punted packets limited by rate", |bed, ports| {
         bed.command("ip punt redirect add rx all via 10.0.1.2 e1").unwrap();
         bed.command("set ip punt rate 1").unwrap();
         bed.run();
@@ -493,7 +493,7 @@ const CASES: &[(&str, &str, Act)] = &[
         message[9] ^= 1;
         ports[0].receive_packet(&to_us(&message));
     }),
-    ("ip4-punt", "ICMP type not handled", |_, ports| {
+    ("ip4-punt-redirect", "ICMP type not handled", |_, ports| {
         ports[0].receive_packet(&to_us(&icmp(13, 0, 7, b"data")));
     }),
     ("ip4-icmp-input", "ICMP echo to a group address ignored", |_, ports| {

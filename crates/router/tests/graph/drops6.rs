@@ -56,12 +56,12 @@ const CASES: &[(&str, &str, Act)] = &[
         send(ports, &Packet6::udp("2001:db8:99::2", "2001:db8:1::2", b""));
     }),
     ("ip6-lookup", "blackholed packets", |_, ports| send(ports, &udp("2001:db8:20::1"))),
-    ("ip6-punt", "punted, but no host interface takes it", |_, ports| send(ports, &udp("2001:db8:21::1"))),
+    ("ip6-punt-redirect", "punted, but no host interface takes it", |_, ports| send(ports, &udp("2001:db8:21::1"))),
     ("ip6-load-balance", "blackholed packets", |bed, ports| {
         bed.command("ip route add 2001:db8:25::/48 via drop weight 255 via 2001:db8:1::2").unwrap();
         send(ports, &udp("2001:db8:25::1"));
     }),
-    ("ip6-punt", "punted, but no host interface takes it", |bed, ports| {
+    ("ip6-punt-redirect", "punted, but no host interface takes it", |bed, ports| {
         bed.command("ip route add 2001:db8:25::/48 via punt weight 255 via 2001:db8:1::2").unwrap();
         send(ports, &udp("2001:db8:25::1"));
     }),
@@ -69,7 +69,7 @@ const CASES: &[(&str, &str, Act)] = &[
         leak(bed, "ip route add table 9 2001:db8:25::/48 via drop");
         send(ports, &udp("2001:db8:25::1"));
     }),
-    ("ip6-punt", "punted, but no host interface takes it", |bed, ports| {
+    ("ip6-punt-redirect", "punted, but no host interface takes it", |bed, ports| {
         leak(bed, "ip route add table 9 2001:db8:25::/48 via punt");
         send(ports, &udp("2001:db8:25::1"));
     }),
@@ -81,7 +81,7 @@ const CASES: &[(&str, &str, Act)] = &[
         bed.command("set ip6 route counters 2001:db8:20::/48 enable").unwrap();
         send(ports, &udp("2001:db8:20::1"));
     }),
-    ("ip6-punt", "punted, but no host interface takes it", |bed, ports| {
+    ("ip6-punt-redirect", "punted, but no host interface takes it", |bed, ports| {
         bed.command("set ip6 route counters 2001:db8:21::/48 enable").unwrap();
         send(ports, &udp("2001:db8:21::1"));
     }),
@@ -137,17 +137,17 @@ const CASES: &[(&str, &str, Act)] = &[
     ("ip6-local", "ip6 no next header", |_, ports| {
         send(ports, &Packet6::new("2001:db8::2", OURS, NO_NEXT, &[]));
     }),
-    ("ip6-punt", "punted packet came back from the host", |bed, ports| {
+    ("ip6-punt-redirect", "punted packet came back from the host", |bed, ports| {
         bed.command("ip6 punt redirect add rx all via 2001:db8::2 e0").unwrap();
         send(ports, &udp("2001:db8:21::1"));
     }),
-    ("ip6-punt", "punted packets limited by rate", |bed, ports| {
+    ("ip6-punt-redirect", "punted packets limited by rate", |bed, ports| {
         bed.command("ip6 punt redirect add rx all via 2001:db8:1::2 e1").unwrap();
         bed.command("set ip6 punt rate 1").unwrap();
         bed.run();
         (0..2).for_each(|_| send(ports, &udp(OURS)));
     }),
-    ("ip6-punt", "ICMPv6 message that asks for nothing", |_, ports| {
+    ("ip6-punt-redirect", "ICMPv6 message that asks for nothing", |_, ports| {
         send(ports, &Packet6::icmp("2001:db8::2", OURS, (129, 0), 0, b""));
     }),
     ("ip6-udp-lookup", "udp header truncated", |_, ports| {

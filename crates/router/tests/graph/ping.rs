@@ -122,7 +122,7 @@ fn what_is_no_answer_does_not_count() {
         spoilt.payload[2] ^= 1;
         e1.receive_packet(&spoilt);
     });
-    let mut expected = error("ip4-punt", "ICMP type not handled", 2);
+    let mut expected = error("ip4-punt-redirect", "ICMP type not handled", 2);
     expected.extend(error("ip4-icmp-input", "ICMP message shorter than its header", 1));
     expected.extend(error("ip4-icmp-input", "bad ICMP checksum", 1));
     assert_eq!(moved, expected);
@@ -144,7 +144,7 @@ fn a_duplicate_is_told_but_not_counted_and_more_do_not_reach_control() {
     let first = asked(&e1, "10.0.1.1", "10.0.1.2", 88);
     let moved = bed.errors_of(|_| (0..10).for_each(|_| drop(e1.receive_packet(&reply_to(first, &[0; 88])))));
     let mut expected = error("ip4-icmp-input", "ICMP answers to our requests", 2);
-    expected.extend(error("ip4-punt", "ICMP type not handled", 8));
+    expected.extend(error("ip4-punt-redirect", "ICMP type not handled", 8));
     assert_eq!(moved, expected);
     bed.advance(Duration::from_secs(1));
     let second = asked(&e1, "10.0.1.1", "10.0.1.2", 88);

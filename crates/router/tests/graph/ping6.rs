@@ -107,7 +107,7 @@ fn a_link_local_host_is_of_its_link() {
     let asked = asked(&e0, FAR_MAC, LINK_LOCAL, FAR_HOST, 88);
     let e1_address = "fe80::ff:fe00:1001";
     let moved = bed.errors_of(|_| receive(&e1, FAR_MAC, &reply_to(asked, FAR_HOST, e1_address)));
-    assert_eq!(moved, error("ip6-punt", "ICMPv6 message that asks for nothing", 1));
+    assert_eq!(moved, error("ip6-punt-redirect", "ICMPv6 message that asks for nothing", 1));
     receive(&e0, FAR_MAC, &reply_to(asked, FAR_HOST, LINK_LOCAL));
     bed.run();
     assert_eq!(
@@ -164,11 +164,11 @@ fn what_is_no_answer_does_not_count() {
         // From another host than the one that was asked.
         (0..9).for_each(|_| receive(&e1, mac_of(1), &reply_to(right, "2001:db8:1::2", "2001:db8:1::1")));
     });
-    assert_eq!(moved, error("ip6-punt", "ICMPv6 message that asks for nothing", 10));
+    assert_eq!(moved, error("ip6-punt-redirect", "ICMPv6 message that asks for nothing", 10));
     // One and a duplicate for each request; more do not reach control.
     let moved = bed.errors_of(|_| (0..10).for_each(|_| receive(&e0, mac_of(0), &reply_to(right, HOST, OURS))));
     let mut expected = error("ip6-icmp-input", "ICMPv6 answers to our requests", 2);
-    expected.extend(error("ip6-punt", "ICMPv6 message that asks for nothing", 8));
+    expected.extend(error("ip6-punt-redirect", "ICMPv6 message that asks for nothing", 8));
     assert_eq!(moved, expected);
     (0..3).for_each(|_| bed.advance(Duration::from_millis(1001)));
     assert_eq!(

@@ -68,7 +68,7 @@ fn without_a_way_to_the_host_senders_are_told() {
     expect(&mut bed, &udp, "ip4-icmp-error", "ICMP port unreachable sent");
     expect(&mut bed, &Packet::tcp("10.0.0.2", "10.0.0.1", 7, b"data"), "tcp4-reset", "TCP resets sent");
     let routed = Packet::udp("10.0.0.2", "21.1.2.3", b"data");
-    expect(&mut bed, &routed, "ip4-punt", "punted, but no host interface takes it");
+    expect(&mut bed, &routed, "ip4-punt-redirect", "punted, but no host interface takes it");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn what_the_host_sends_is_not_punted_to_it() {
     assert_eq!((tap.sent().len(), moved), (1, error("ip4-icmp-error", "ICMP port unreachable sent", 1)));
     tap.receive_packet(&Packet::udp("10.9.9.2", "21.1.2.3", b"data"));
     let moved = bed.errors_of(|_| {});
-    assert_eq!(moved, error("ip4-punt", "punted packet came back from the host", 1));
+    assert_eq!(moved, error("ip4-punt-redirect", "punted packet came back from the host", 1));
     // The host answers under the router's address.
     let answer = Packet::udp("10.0.0.1", "10.0.0.2", b"data");
     tap.receive_packet(&answer);
@@ -172,7 +172,7 @@ fn punted_packets_are_limited_by_rate() {
     let sent = tap.sent().len() as u64;
     let most = 5 + (start.elapsed().as_secs_f64() * 50.0) as u64 + 1;
     assert!((5..=most).contains(&sent), "{sent} sent, at most {most}");
-    assert_eq!(moved, error("ip4-punt", "punted packets limited by rate", 200 - sent));
+    assert_eq!(moved, error("ip4-punt-redirect", "punted packets limited by rate", 200 - sent));
     assert!(bed.command("show running-config").unwrap().contains("set ip punt rate 50\n"));
     assert!(bed.command("show ip punt redirect").unwrap().ends_with("punted at most: 50/s by each worker\n"));
     bed.command("set ip punt rate default").unwrap();

@@ -74,7 +74,7 @@ fn what_is_of_a_link_only_or_of_a_group_stays_there() {
         (udp("ff02::1"), ("ip6-icmp-error", "no ICMPv6 error about a group-addressed packet"), 0),
         (
             Packet6::icmp("fe80::9", LINK_LOCAL, (2, 0), 1400, &[0x60; 48]),
-            ("ip6-punt", "ICMPv6 message that asks for nothing"),
+            ("ip6-punt-redirect", "ICMPv6 message that asks for nothing"),
             0,
         ),
     ];
@@ -176,7 +176,7 @@ fn what_the_host_sends_is_not_punted_to_it() {
     assert_eq!(bed.errors_of(|_| {}), error("ip6-icmp-error", "ICMPv6 port unreachable sent", 1));
     assert_eq!(tap.sent().len(), 1);
     tap.receive(from_host("2001:db8:21::5"));
-    assert_eq!(bed.errors_of(|_| {}), error("ip6-punt", "punted packet came back from the host", 1));
+    assert_eq!(bed.errors_of(|_| {}), error("ip6-punt-redirect", "punted packet came back from the host", 1));
     // The host may answer from the router's address.
     tap.receive(Packet6::udp(OURS, SENDER, b"data").frame(tap.mac, HOST));
     bed.run();
@@ -250,7 +250,7 @@ fn punted_packets_are_limited_by_rate() {
     let sent = tap.sent().len() as u64;
     let most = 5 + (start.elapsed().as_secs_f64() * 50.0) as u64 + 1;
     assert!((5..=most).contains(&sent), "{sent} sent, at most {most}");
-    assert_eq!(moved, error("ip6-punt", "punted packets limited by rate", 200 - sent));
+    assert_eq!(moved, error("ip6-punt-redirect", "punted packets limited by rate", 200 - sent));
     let config = bed.command("show running-config").unwrap();
     assert!(config.contains("set ip6 punt rate 50\n") && !config.contains("set ip punt rate"), "{config}");
     bed.command("set ip6 punt rate default").unwrap();
