@@ -543,6 +543,19 @@ impl Buffers {
         unsafe { (&*self.pool.data(from).cast(), &mut *self.pool.data(to).cast()) }
     }
 
+    /// Asks for the cache line of a packet at an offset, to be written.
+    #[inline(always)]
+    pub(crate) fn prefetch_to_write(&self, packet: PacketIndex, offset: u16) {
+        let line = self.pool.data(packet).wrapping_add(usize::from(offset));
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a hint, which reads and writes nothing whatever the address; processors without it do nothing.
+        unsafe {
+            std::arch::asm!("prefetchw [{line}]", line = in(reg) line, options(nostack, readonly, preserves_flags));
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = line;
+    }
+
     /// The packet heads of a vector for the kernels of [`wire::batch`].
     ///
     /// # Panics

@@ -198,6 +198,11 @@ impl Vector {
     pub fn edges(&self) -> &[EdgeIndex] {
         &self.edge[..self.len()]
     }
+    /// Where link headers begin.
+    #[inline]
+    pub(crate) fn l2(&self) -> &[u16] {
+        &self.l2[..self.len()]
+    }
     #[inline]
     pub fn lengths(&self) -> &[u16] {
         &self.length[..self.len()]

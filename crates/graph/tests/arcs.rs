@@ -369,7 +369,7 @@ struct Sorting;
 impl Map for Sorting {
     fn process(&mut self, _: &mut Context<'_>, vector: &mut Vector) {
         for i in 0..vector.len() {
-            let edge = u16::from(vector.targets()[i] % 3 == 0);
+            let edge = u16::from(vector.targets()[i].is_multiple_of(3));
             vector.set_edge(i, edge);
         }
     }
@@ -445,8 +445,11 @@ impl Map for Leaves {
     }
 }
 
+/// Interfaces of packets, each with what was left for it.
+type Found = Arc<Mutex<Vec<(u32, Option<u32>)>>>;
+
 /// Records what was left for packets; sends them on.
-struct Reads(Arc<Mutex<Vec<(u32, Option<u32>)>>>, EdgeIndex);
+struct Reads(Found, EdgeIndex);
 
 impl Map for Reads {
     fn process(&mut self, _: &mut Context<'_>, vector: &mut Vector) {
@@ -463,7 +466,7 @@ fn what_a_node_leaves_passes_features_and_is_gone_behind_their_end() {
     let mut bed = Bed::new(1, 4);
     let second = bed.graph.register_arc("second", "reads").unwrap();
     const ON: &[EdgeSpec] = &[EdgeSpec::Next("end")];
-    let found = Arc::<Mutex<Vec<(u32, Option<u32>)>>>::default();
+    let found = Found::default();
     let reads = |to| {
         let found = found.clone();
         move |_| Behaviour::Map(Box::new(Reads(found.clone(), to)) as Box<dyn Map>)

@@ -167,6 +167,9 @@ impl Core {
     fn arrive(&mut self, parcel: Parcel) {
         let Parcel { to, generation, vector: Some(vector) } = parcel else { return };
         self.ledger.taken += vector.len() as u64;
+        // The heads lie in the caches of the worker that has them so far, and will be written here.
+        let heads = vector.packets().iter().zip(vector.l2());
+        heads.for_each(|(packet, l2)| self.buffers.prefetch_to_write(*packet, *l2));
         let is_there =
             |core: &Core| matches!(core.nodes.get(to.0 as usize), Some(Some(node)) if node.generation == generation);
         if !is_there(self) {

@@ -4,7 +4,7 @@
 //! `device-input`, on the worker that was chosen.
 
 use crate::interface::{SharedViews, ViewTable};
-use graph::{Buffers, Context, EdgeIndex, InterfaceIndex, Map, NodeSpec, Snapshot, Vector, edge};
+use graph::{Buffers, Context, EdgeIndex, InterfaceIndex, Map, NodeSpec, Snapshot, VECTOR_SIZE, Vector, edge};
 use std::fmt;
 use wire::flow::FlowHasher;
 use wire::pretty::Summary;
@@ -23,9 +23,8 @@ pub struct Shares {
 
 impl Shares {
     #[inline]
-    fn edge_of(&self, frame: &[u8]) -> EdgeIndex {
-        let hash = u64::from(self.hasher.of_frame(frame));
-        self.edges[((hash * self.edges.len() as u64) >> 32) as usize]
+    fn edge_of(&self, hash: u32) -> EdgeIndex {
+        self.edges[((u64::from(hash) * self.edges.len() as u64) >> 32) as usize]
     }
 }
 
@@ -61,7 +60,7 @@ impl Map for WorkerHandoff {
 fn share_out(
     table: &ViewTable,
     interface: InterfaceIndex,
-    buffers: &Buffers,
+    buffers: &mut Buffers,
     vector: &mut Vector,
     range: std::ops::Range<usize>,
 ) {
@@ -69,11 +68,24 @@ fn share_out(
     let shares = table.get(interface).and_then(|view| view.handoff.as_ref());
     let columns = vector.columns();
     let Some(shares) = shares else { return columns.edge[range].fill(edge::CONTINUE) };
-    for i in range {
+    let (frames, sides) = vector.l2_frames(buffers, range.clone());
+    let (mut others, mut count) = ([0; VECTOR_SIZE], 0);
+    for (i, (length, edge)) in sides.length.iter().zip(sides.edge.iter_mut()).enumerate() {
+        match shares.hasher.of_plain(frames.bytes(i), usize::from(*length)) {
+            Some(hash) => *edge = shares.edge_of(hash),
+            None => {
+                others[count] = (range.start + i) as u8;
+                count += 1;
+            }
+        }
+    }
+    // More of these frames is looked at.
+    let columns = vector.columns();
+    for i in others[..count].iter().map(|i| usize::from(*i)) {
         let bytes = buffers.bytes(columns.packets[i]);
         let start = columns.l2[i] as usize;
         let length = (columns.length[i] as usize).min(HEAD).min(bytes.len() - start);
-        columns.edge[i] = shares.edge_of(&bytes[start..start + length]);
+        columns.edge[i] = shares.edge_of(shares.hasher.of_frame(&bytes[start..start + length]));
     }
 }
 
