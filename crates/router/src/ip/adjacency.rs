@@ -152,7 +152,14 @@ impl Ip {
 impl Router {
     /// The adjacency object of a neighbour, with one more user.
     pub(crate) fn share_adjacency(&mut self, key: impl Into<AdjacencyKey>) -> Result<u32, Error> {
-        let key = key.into();
+        let mut key = key.into();
+        // Whoever asks: no packet leaves such an interface without its header.
+        if !key.is_stacked
+            && self.ip.stacks.is_stacked(key.neighbour.interface)
+            && let Some(stacked) = key.clone().stacked()
+        {
+            key = stacked;
+        }
         if let Some(shared) = self.ip.adjacencies.by_key.get_mut(&key) {
             shared.users += 1;
             return Ok(shared.object);
@@ -246,36 +253,40 @@ impl Router {
         adjacency
     }
 
-    /// Rewrites the objects of adjacencies on an interface (all neighbours, or one) after
-    /// something that they are made of has changed.
-    pub(crate) fn refresh_adjacencies(&mut self, interface: InterfaceIndex, address: Option<IpAddr>) {
+    /// Rewrites the objects of adjacencies on an interface (all neighbours, or one) after something that they are made
+    /// of has changed. False: there is no room to change all of them.
+    pub(crate) fn refresh_adjacencies(&mut self, interface: InterfaceIndex, address: Option<IpAddr>) -> bool {
         if let Some(address) = address {
             return self.refresh_adjacencies_to(NeighbourKey { interface, address });
         }
+        let mut all = true;
         let mut from = Bound::Included(NeighbourKey { interface, address: Ipv4Addr::UNSPECIFIED.into() });
         loop {
             let rest = self.ip.adjacencies.by_neighbour.range((from, Bound::Unbounded));
             let some = rest.map(|(neighbour, _)| *neighbour).take_while(|neighbour| neighbour.interface == interface);
             let some: Vec<NeighbourKey> = some.take(PART).collect();
-            let Some(last) = some.last() else { return };
+            let Some(last) = some.last() else { return all };
             from = Bound::Excluded(*last);
             for neighbour in some {
-                self.refresh_adjacencies_to(neighbour);
+                all &= self.refresh_adjacencies_to(neighbour);
                 self.breathe();
             }
         }
     }
 
-    fn refresh_adjacencies_to(&mut self, neighbour: NeighbourKey) {
+    fn refresh_adjacencies_to(&mut self, neighbour: NeighbourKey) -> bool {
         let Adjacencies { by_object, by_neighbour, .. } = &self.ip.adjacencies;
         let objects = by_neighbour.get(&neighbour).into_iter().flatten();
         let keys: Vec<(AdjacencyKey, u32)> = objects.map(|object| (by_object[object].clone(), *object)).collect();
+        let mut all = true;
         for (key, object) in keys {
             let described = self.describe_object(&key);
             if let Err(error) = self.ip.objects.replace(object, &described) {
                 log::error!("adjacency to {} is not up to date: {error}", key.neighbour.address);
+                all = false;
             }
         }
+        all
     }
 
     /// The adjacencies to a neighbour as they are from now on, to be carried out by a worker; none

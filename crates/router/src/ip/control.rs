@@ -182,6 +182,11 @@ impl Ip {
         Some((prefix, self.route(value)))
     }
 
+    /// Whether there is a table of a family.
+    pub(crate) fn has_table(&self, family: Family, table: TableIndex) -> bool {
+        self.find_fib(family, table).is_some()
+    }
+
     pub(super) fn find_fib(&self, family: Family, table: TableIndex) -> Option<&Fib> {
         self.tables.get(family, table).map(|table| &table.fib)
     }
@@ -562,6 +567,11 @@ impl Router {
         for path in paths {
             if let Some(index) = path.way.interface() {
                 self.interfaces.get(index)?;
+            }
+            if let PathAction::Object(id) = path.way
+                && self.ip.customs.name(id).is_none()
+            {
+                return Err(Error::NoSuchObject(id));
             }
             if path.way == PathAction::Lookup(table) {
                 return Err(TableError::IntoItself(self.ip.id_of(table)).into());

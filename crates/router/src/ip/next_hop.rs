@@ -236,6 +236,18 @@ impl Router {
         self.way_to_hop(hop, wanted).map(|interface| NeighbourKey { interface, address: hop.0 })
     }
 
+    /// The same for the end of a tunnel: a longer route decides before a shorter one onto an interface, which may be
+    /// that of the tunnel.
+    pub(super) fn way_of_end(&self, way: &PathAction, table: TableIndex) -> Option<NeighbourKey> {
+        let neighbour = self.way_of(way, table)?;
+        let is_onto = |path: &Path| match path.way {
+            PathAction::Attached(interface) | PathAction::OnLink { interface, .. } => interface == neighbour.interface,
+            _ => false,
+        };
+        let longest = self.route_to_hop(way.hop(table)?);
+        longest.is_none_or(|(_, list)| self.ip.lists.get(list).key.paths.iter().any(is_onto)).then_some(neighbour)
+    }
+
     /// Whether a host is on the link of an interface, according to addresses and routes.
     pub(crate) fn is_on_link(&self, key: &NeighbourKey) -> bool {
         // Without an address the router cannot send a request.

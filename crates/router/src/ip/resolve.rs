@@ -187,6 +187,7 @@ impl Router {
             return Err(Error::TooManyPathLists);
         };
         self.ip.dependents.add(id, &key);
+        self.ip.customs.hold(&key.paths);
         match self.refresh_list_from(id, Spread { members: &past_members, buckets: &past_buckets }) {
             Ok(_) => Ok(id),
             Err(error) => {
@@ -203,6 +204,7 @@ impl Router {
         }
         let list = self.ip.lists.remove(id).expect("it is there");
         self.ip.stacks.forget(id);
+        self.ip.customs.let_go(&list.key.paths);
         for hop in &list.carries {
             if let Some(state) = self.ip.dependents.hop_mut(*hop) {
                 state.through = None;
@@ -250,7 +252,7 @@ impl Router {
     }
 
     /// Resolves lists again, and everything that depends on lists that changed.
-    pub(super) fn refresh_lists(&mut self, due: BTreeSet<ListId>) {
+    pub(crate) fn refresh_lists(&mut self, due: BTreeSet<ListId>) {
         self.refresh_each(due);
         self.paint();
     }
@@ -426,10 +428,7 @@ impl Router {
             }
             // The routes that lead onto the tunnel are resolved again.
             Of::Tunnel(_) => return true,
-            Of::Underlay(_) => {
-                self.restack(id);
-                return true;
-            }
+            Of::Underlay(_) => return self.restack(id),
         };
         let of_table = list.key.table;
         let Some(users) = list.few_users() else {
@@ -468,6 +467,12 @@ impl Router {
             lists.iter().for_each(|id| is_due[id.0 as usize] = true);
             let done = self.repaint_many_users(place, |id| is_due.get(id.0 as usize).is_some_and(|is_due| *is_due));
             self.note_painted(place, done);
+        }
+        if !self.restack_rest() {
+            // Midchains still lead there, and will be tried again.
+            self.ip.painting.leaves.extend(leaves);
+            self.ip.painting.objects.extend(objects);
+            return;
         }
         for leaf in leaves {
             self.ip.release(leaf);
@@ -615,7 +620,7 @@ impl Router {
             PathAction::OnLink { next_hop, interface } => {
                 self.lead_to(key, path, NeighbourKey { interface, address: next_hop }, (&[], None))?
             }
-            PathAction::Via { .. } | PathAction::ViaIn { .. } => match self.way_of(&path.way, key.table) {
+            PathAction::Via { .. } | PathAction::ViaIn { .. } => match self.way_for(key, path) {
                 Some(neighbour) => {
                     if let Some(hop) = path.way.open_hop(key.table)
                         && self.lead_through(hop, None)
@@ -635,6 +640,14 @@ impl Router {
             },
         };
         Ok(Found { members: one(leaf), is_recursive: false, in_turn: 0, moved })
+    }
+
+    /// The neighbour to which a path by a next hop leads directly.
+    fn way_for(&self, key: &ListKey, path: &Path) -> Option<NeighbourKey> {
+        match key.of {
+            Of::Underlay(_) => self.way_of_end(&path.way, key.table),
+            _ => self.way_of(&path.way, key.table),
+        }
     }
 
     fn share_if_usable(&mut self, key: NeighbourKey, kind: u8) -> Result<Option<Leaf>, Error> {

@@ -33,6 +33,8 @@ pub enum TableError {
     NoMemory(String),
     #[error("table {id} is that of {interface}: 'set interface {0} table {interface} 0' first", word(*family))]
     OfInterface { family: Family, id: u32, interface: String },
+    #[error("{interface} is a tunnel whose other end is looked up in table {id}: remove the tunnel first")]
+    OfTunnel { family: Family, id: u32, interface: String },
     #[error("the route to {prefix} in table {of} leads into table {id}: remove that route first")]
     InUse { id: u32, prefix: Prefix, of: u32 },
     #[error("label {label} of MPLS table {of} leads into table {id}: 'mpls local-label del {label}' first")]
@@ -117,6 +119,9 @@ impl Router {
         }
         if let Some(interface) = self.interfaces.iter().find(|interface| interface.table(family) == index) {
             return Err(TableError::OfInterface { family, id, interface: interface.name.clone() }.into());
+        }
+        if let Some(interface) = self.tunnel_in(family, index) {
+            return Err(TableError::OfTunnel { family, id, interface }.into());
         }
         let itself = (Of::Prefixes(family), index);
         let others = self.ip.lists.iter().filter(|(_, list)| (list.key.of, list.key.table) != itself);

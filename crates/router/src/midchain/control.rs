@@ -10,7 +10,7 @@ use graph::InterfaceIndex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
-use tables::object::MAX_LONG_REWRITE;
+use tables::object::{MAX_LONG_REWRITE, ObjectsFull};
 use tables::{Leaf, Midchain, Object};
 use wire::{Family, ipv4, ipv6};
 
@@ -37,6 +37,8 @@ pub enum EncapsulationError {
     Version,
     #[error("a header with a time to live of {0}: must be {min} to {max}", min = TTLS.start(), max = TTLS.end())]
     Ttl(u8),
+    #[error("the header's destination cannot be looked up: there is no such table")]
+    NoTable,
     #[error("too many functions that complete headers (at most {max})", max = super::fix_up::MAX_FIX_UPS)]
     TooManyFixUps,
 }
@@ -86,6 +88,8 @@ pub(crate) struct Stacks {
     by_list: BTreeSet<(ListId, InterfaceIndex)>,
     /// Lists that could lead on, but only to themselves.
     refused: BTreeSet<ListId>,
+    /// Lists that not all midchains on them follow yet.
+    behind: BTreeSet<ListId>,
 }
 
 impl Stacks {
@@ -101,6 +105,7 @@ impl Stacks {
     /// A list goes.
     pub fn forget(&mut self, list: ListId) {
         self.refused.remove(&list);
+        self.behind.remove(&list);
     }
 
     /// The interfaces whose headers go where a list leads.
@@ -158,22 +163,47 @@ impl Router {
         self.interfaces.get(index)?;
         let (destination, header) = stated.check()?;
         let family = Family::of(destination);
+        if !self.ip.has_table(family, stated.table) {
+            return Err(EncapsulationError::NoTable.into());
+        }
         let paths = [Path::new(PathAction::Via { next_hop: destination, interface: None })];
         let list = self.acquire_list(list_ref(family, stated.table, &paths), None)?;
         self.ip.lists.add_user(list, || User::Tunnel(index));
         self.ip.stacks.by_list.insert((list, index));
         let before = self.ip.stacks.by_interface.insert(index, Stacked { stated, header, family, list });
-        // First the lists, which may lead through themselves now.
+        // First the lists, which may lead through themselves now, or not any more.
+        let due = [list].into_iter().chain(self.ip.stacks.refused()).collect();
+        self.refresh_lists(due);
         self.install_by(index);
         if let Some(before) = before {
-            self.refresh_adjacencies(index, None);
-            if before.list == list {
+            let (before_list, done) = (before.list, self.refresh_adjacencies(index, None));
+            if !done {
+                self.ip.stacks.by_interface.insert(index, before);
+                self.refresh_adjacencies(index, None);
+            }
+            if before_list == list {
+                // It is counted twice now.
                 self.ip.lists.remove_user(list, || User::Tunnel(index));
             } else {
-                self.leave_underlay(before.list, index);
+                self.leave_underlay(if done { before_list } else { list }, index);
+            }
+            if !done {
+                return Err(ObjectsFull.into());
             }
         }
         Ok(())
+    }
+
+    /// Whether an interface's packets leave by others.
+    pub(crate) fn is_tunnel(&self, index: InterfaceIndex) -> bool {
+        self.ip.tunnels.contains_key(&index) || self.ip.stacks.is_stacked(index)
+    }
+
+    /// The name of an interface whose header's destination is looked up in a table.
+    pub(crate) fn tunnel_in(&self, family: Family, table: TableIndex) -> Option<String> {
+        let mut all = self.ip.stacks.by_interface.iter();
+        let (index, _) = all.find(|(_, stacked)| (stacked.family, stacked.stated.table) == (family, table))?;
+        self.interfaces.get(*index).ok().map(|interface| interface.name.clone())
     }
 
     /// The header that an interface puts in front of packets.
@@ -206,13 +236,28 @@ impl Router {
         goes.into_iter().for_each(|(leaf, _)| self.ip.release(leaf));
     }
 
-    /// A list leads elsewhere: the midchains on it follow.
-    pub(crate) fn restack(&mut self, list: ListId) {
+    /// A list leads elsewhere: the midchains on it follow. False: there is no room to change all of them now.
+    pub(crate) fn restack(&mut self, list: ListId) -> bool {
         let on: Vec<InterfaceIndex> = self.ip.stacks.on(list).collect();
+        let mut all = true;
         for interface in on {
-            self.refresh_adjacencies(interface, None);
+            all &= self.refresh_adjacencies(interface, None);
             self.breathe();
         }
+        if !all {
+            self.ip.stacks.behind.insert(list);
+        }
+        all
+    }
+
+    /// Tries again to have all midchains follow their lists; whether they do.
+    pub(crate) fn restack_rest(&mut self) -> bool {
+        let behind = std::mem::take(&mut self.ip.stacks.behind);
+        let mut all = true;
+        for list in behind {
+            all &= self.restack(list);
+        }
+        all
     }
 
     /// The object for packets of a family that get an interface's header; `None` when it has none.
@@ -231,7 +276,7 @@ impl Router {
             rewrite: stacked.header.clone(),
             fix_up: in_object(stacked.stated.fix_up),
             next: self.ip.lists.leaf(stacked.list),
-            owner: 0,
+            owner: stacked.stated.table.0,
         }))
     }
 

@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 /// Completes the headers of a run of packets. `l3` of each is where its header begins; `length` counts from there on
-/// (`l2` is the same). It must not change columns other than scratch, nor bytes outside of the header.
+/// (`l2` is the same). An IPv4 header that may be fragmented needs an identification of its own for each packet (RFC
+/// 6864 4.3): give it one, or set DF. It must not change columns other than scratch, nor bytes outside of the header.
 pub type FixUp = fn(&mut Context<'_>, &mut Vector, Range<usize>);
 
 /// How many functions there can be.

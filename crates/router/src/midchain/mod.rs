@@ -9,6 +9,8 @@
 //! When the way to that destination changes, the path list that holds it changes its object, and all midchains follow
 //! with no write of their own. Only when the leaf itself changes are the midchains on it replaced, each in one step.
 //!
+//! The packets do not pass the interface's own output arcs: features that see a tunnel's packets come with tunnels.
+//!
 //! Packets that a sender left to its device to finish first pass `ip4-midchain-offloads` or `ip6-midchain-offloads`,
 //! because no device looks behind a header.
 

@@ -12,7 +12,8 @@ use super::offloads;
 use crate::icmp::REDIRECTED;
 use crate::interface::{SharedViews, ViewTable};
 use crate::ip::class;
-use crate::ip::fibs::runs;
+use crate::ip::control::TableIndex;
+use crate::ip::fibs::{mark_of, runs};
 use crate::ip::fragment::Mtu;
 use crate::ip::leaves::Forwarding;
 use graph::vector::one_value;
@@ -168,6 +169,8 @@ pub(super) fn out(family: Family) -> EdgeIndex {
 const LEAST_ROOM: usize = wire::batch::WRITABLE_BEFORE;
 /// What was true of the packet inside and is of the whole.
 const KEPT: u32 = flag::CHAINED | flag::TRACED;
+/// The sender of the header is this router, so nobody gets a redirect; and there is no link header yet.
+const MADE: u32 = REDIRECTED | flag::BARE;
 
 pub struct Midchain<L> {
     objects: ObjectHandle,
@@ -208,7 +211,7 @@ impl<L: Inner> Map for Midchain<L> {
         let n = vector.len();
         let mut way = way_of(vector.targets().first().copied().unwrap_or(0));
         if let Some(midchain) = way.midchain.filter(|_| one_value(vector.targets()).is_some())
-            && self.all(cx, vector, &mut way, midchain)
+            && self.all(cx, vector, view, (&mut way, midchain))
         {
             self.count(cx, &way);
             if let Some(fix_up) = self.fix_ups.get(midchain.fix_up()) {
@@ -240,7 +243,13 @@ impl<L: Inner> Map for Midchain<L> {
 
 impl<L: Inner> Midchain<L> {
     /// Writes the same header before all packets, if nothing is special about any of them.
-    fn all(&self, cx: &mut Context<'_>, vector: &mut Vector, way: &mut Way<'_>, midchain: MidchainRef<'_>) -> bool {
+    fn all(
+        &self,
+        cx: &mut Context<'_>,
+        vector: &mut Vector,
+        view: &ViewTable,
+        (way, midchain): (&mut Way<'_>, MidchainRef<'_>),
+    ) -> bool {
         let (header, size) = midchain.rewrite();
         let (mtu, next) = (way.object.mtu(), midchain.next());
         let any_flags = vector.any_flags();
@@ -270,9 +279,14 @@ impl<L: Inner> Midchain<L> {
             (*l2, *l3) = (begin, begin);
         }
         columns.target.fill(next.0);
-        columns.flags.iter_mut().for_each(|flags| *flags = *flags & KEPT | REDIRECTED);
+        columns.flags.iter_mut().for_each(|flags| *flags = *flags & KEPT | MADE);
         let n = vector.len() as u64;
-        vector.clear_lazy(Lazy::Table);
+        let family = outer(midchain);
+        let table = TableIndex(way.object.owner());
+        match vector.one_rx_interface() {
+            Some(rx) if view.table_of(family, rx) == table => vector.clear_lazy(Lazy::Table),
+            _ => vector.lazy_mut(Lazy::Table).fill(mark_of(table)),
+        }
         vector.set_edges(midchain.out());
         (way.packets, way.bytes) = (n, sum + n * size as u64);
         true
@@ -321,10 +335,12 @@ impl<L: Inner> Midchain<L> {
         columns.l2[i] = begin as u16;
         columns.l3[i] = begin as u16;
         columns.target[i] = next.0;
-        // The sender of the header is this router: nobody gets a redirect.
-        columns.flags[i] = flags & KEPT | REDIRECTED;
-        if vector.lazy(Lazy::Table).is_some() {
-            vector.lazy_mut(Lazy::Table)[i] = 0;
+        columns.flags[i] = flags & KEPT | MADE;
+        // The header is looked up in its own table if it has to be again: when it waits for a neighbour.
+        let table = TableIndex(way.object.owner());
+        let is_own = view.table_of(outer(midchain), vector.rx_interfaces()[i]) == table;
+        if !is_own || vector.lazy(Lazy::Table).is_some() {
+            vector.lazy_mut(Lazy::Table)[i] = if is_own { 0 } else { mark_of(table) };
         }
         *fix_up = midchain.fix_up();
         (way.packets, way.bytes) = (way.packets + 1, way.bytes + u64::from(length) + size as u64);
@@ -354,6 +370,12 @@ impl<L: Inner> Midchain<L> {
         }
         None
     }
+}
+
+/// The family of the header.
+#[inline(always)]
+fn outer(midchain: MidchainRef<'_>) -> Family {
+    if midchain.out() == out(Family::Ip6) { Family::Ip6 } else { Family::Ip4 }
 }
 
 /// Whether there is no way to the header's destination.

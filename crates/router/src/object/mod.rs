@@ -9,6 +9,7 @@
 
 use crate::capability::Capability;
 use crate::ip::class;
+use crate::ip::control::{Path, PathAction};
 use crate::{Error, Router};
 use graph::{Behaviour, Context, Graph, GraphError, Map, NodeIndex, NodeSpec, Snapshot, Vector};
 use std::collections::BTreeMap;
@@ -93,13 +94,40 @@ impl fmt::Display for ObjectId {
     }
 }
 
-/// The objects that there are, with the names of their kinds.
+struct Known {
+    /// The name of its kind.
+    name: &'static str,
+    /// Paths of lists that name it.
+    users: usize,
+}
+
+/// The objects that there are.
 #[derive(Default)]
-pub(crate) struct CustomObjects(BTreeMap<ObjectId, &'static str>);
+pub(crate) struct CustomObjects(BTreeMap<ObjectId, Known>);
 
 impl CustomObjects {
     pub fn name(&self, id: ObjectId) -> Option<&'static str> {
-        self.0.get(&id).copied()
+        self.0.get(&id).map(|known| known.name)
+    }
+
+    /// Paths begin to name objects.
+    pub fn hold(&mut self, paths: &[Path]) {
+        self.each(paths, |users| users + 1);
+    }
+
+    /// Paths are gone.
+    pub fn let_go(&mut self, paths: &[Path]) {
+        self.each(paths, |users| users - 1);
+    }
+
+    fn each(&mut self, paths: &[Path], change: impl Fn(usize) -> usize) {
+        for path in paths {
+            if let PathAction::Object(id) = path.way
+                && let Some(known) = self.0.get_mut(&id)
+            {
+                known.users = change(known.users);
+            }
+        }
     }
 
     /// The object of a leaf, with the name of its kind.
@@ -128,7 +156,7 @@ impl Router {
     /// When there are no bytes, or too many.
     pub fn add_object(&mut self, kind: ObjectKind, bytes: &[u8], bits: u16) -> Result<ObjectId, Error> {
         let id = ObjectId(self.ip.objects.insert(&custom(kind, bytes, bits))?);
-        self.ip.customs.0.insert(id, kind.name);
+        self.ip.customs.0.insert(id, Known { name: kind.name, users: 0 });
         Ok(id)
     }
 
@@ -141,7 +169,7 @@ impl Router {
     /// As [`Router::add_object`], and when there is no such object.
     pub fn replace_object(&mut self, id: ObjectId, kind: ObjectKind, bytes: &[u8], bits: u16) -> Result<(), Error> {
         self.ip.objects.replace(id.0, &custom(kind, bytes, bits))?;
-        self.ip.customs.0.insert(id, kind.name);
+        self.ip.customs.0.get_mut(&id).expect("there is such an object").name = kind.name;
         Ok(())
     }
 
@@ -153,7 +181,7 @@ impl Router {
         if self.ip.customs.name(id).is_none() {
             return Err(Error::NoSuchObject(id));
         }
-        if self.ip.lists.iter().any(|(_, list)| list.members.iter().any(|(leaf, _)| *leaf == id.leaf())) {
+        if self.ip.customs.0.get(&id).is_some_and(|known| known.users > 0) {
             return Err(Error::ObjectInUse(id));
         }
         self.ip.customs.0.remove(&id);

@@ -62,9 +62,8 @@ impl Router {
     ) -> Result<(), Error> {
         let to = self.interfaces.get(destination)?;
         let from = self.interfaces.get(source)?;
-        if let Some(sub) = [from, to]
-            .into_iter()
-            .find(|interface| interface.sub.is_some() || self.ip.tunnels.contains_key(&interface.index))
+        if let Some(sub) =
+            [from, to].into_iter().find(|interface| interface.sub.is_some() || self.is_tunnel(interface.index))
         {
             return Err(Error::SpanOfSub(sub.name.clone()));
         }

@@ -1,6 +1,6 @@
 //! Headers that an interface puts in front of packets, and where they go with it.
 
-use crate::bed::{Arrival, Bed, Port, error, host_mac};
+use crate::bed::{Arrival, Bed, Port, error, host_mac, prefix};
 use crate::mpls::{all, bed, labelled, mac6};
 use crate::packet::*;
 use crate::packet6::{Packet6, ip6};
@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tables::ObjectHandle;
+use wire::Family;
 
 /// An IPv6, a UDP, a VXLAN and an Ethernet header: 70 bytes.
 const LONG: usize = 40 + 8 + 8 + 14;
@@ -236,6 +237,73 @@ fn tunnels_in_tunnels_end_before_they_bite_their_tail() {
 }
 
 #[test]
+fn a_route_onto_the_tunnel_that_covers_its_end_does_not_hide_the_way_there() {
+    let to = "30.0.0.1";
+    let (mut bed, ports, tunnel, fix_up) = tunnel(to);
+    // The usual set-up: all goes into the tunnel, but for its end.
+    all(&mut bed, &["ip route add 0.0.0.0/0 via t0", "ip route add 30.0.0.1/32 via 10.0.1.2"]);
+    assert_eq!(flows(&mut bed, &ports, to, 5), [5, 0]);
+    all(&mut bed, &["ip route del 30.0.0.1/32 via 10.0.1.2"]);
+    assert_eq!(flows(&mut bed, &ports, to, 5), [0, 0], "into itself");
+    all(&mut bed, &["ip route add 30.0.0.0/24 via 10.0.2.2 e2"]);
+    assert_eq!(flows(&mut bed, &ports, to, 5), [0, 5]);
+    // Another header, whose end is behind the tunnel by a next hop on it; then back.
+    all(&mut bed, &["set interface ip address t0 10.9.9.1/24", "ip route add 40.0.0.0/8 via 10.9.9.2"]);
+    bed.router.encapsulate(tunnel.index, into("40.0.0.1", Some(fix_up))).unwrap();
+    bed.run();
+    ports[0].receive_packet(&Packet::udp("10.0.0.2", "20.0.0.9", b"what is inside"));
+    let errors = bed.errors_of(|bed| bed.run());
+    assert!(errors.keys().all(|(node, _)| !node.ends_with("midchain")), "{errors:?}");
+    bed.router.encapsulate(tunnel.index, into(to, Some(fix_up))).unwrap();
+    ports.iter().for_each(|port| drop(port.sent()));
+    assert_eq!(flows(&mut bed, &ports, to, 5), [0, 5]);
+    bed.router.ip.audit().unwrap();
+}
+
+#[test]
+fn a_packet_that_waits_with_its_header_goes_on_in_the_table_of_the_header() {
+    let to = "30.0.0.1";
+    let (mut bed, ports, tunnel, fix_up) = tunnel(to);
+    all(
+        &mut bed,
+        &[
+            "ip route add 30.0.0.0/8 via 10.0.1.77",
+            "ip table add 7",
+            "set interface ip address del e0 all",
+            "set interface ip table e0 7",
+            "set interface ip address e0 10.0.0.1/24",
+            "ip route add 20.0.0.0/8 table 7 via t0",
+            "ip route add 30.0.0.0/8 table 7 via 10.0.0.9",
+        ],
+    );
+    let packet = Packet::udp("10.0.0.2", "20.0.0.9", b"what is inside");
+    ports.iter().for_each(|port| drop(port.sent()));
+    (0..2).for_each(|_| drop(ports[0].receive_packet(&packet)));
+    bed.run();
+    assert_eq!(bed.held(), 2);
+    bed.know(&ports[1], "10.0.1.77");
+    bed.run();
+    ports[1].sent().retain(|frame| frame[12..14] == [8, 0]);
+    (0..2).for_each(|_| drop(ports[0].receive_packet(&packet)));
+    bed.run();
+    let errors = bed.errors();
+    let expected = encapsulated(to, 64, &packet.clone().ttl(63).bytes());
+    let sent: Vec<Vec<u8>> = ports[1].sent().into_iter().filter(|frame| frame[12..14] == [8, 0]).collect();
+    assert!(sent.len() >= 2 && sent.iter().all(|frame| frame[14..] == expected[..]), "{errors:?}");
+    assert!(ports[0].sent().iter().all(|frame| frame[12..14] != [8, 0]), "nothing leaks into the other table");
+    assert_eq!(bed.held(), 0);
+    // A table in which a tunnel's end is looked up stays.
+    all(&mut bed, &["ip table add 8"]);
+    let table = bed.router.find_table(Family::Ip4, 8).unwrap();
+    let stated = Encapsulation { table, ..into(to, Some(fix_up)) };
+    bed.router.encapsulate(tunnel.index, stated).unwrap();
+    let refused = bed.command("ip table del 8").unwrap_err();
+    assert!(refused.contains("t0 is a tunnel whose other end is looked up in table 8"), "{refused}");
+    let nowhere = Encapsulation { table: TableIndex(99), ..into(to, Some(fix_up)) };
+    assert!(bed.router.encapsulate(tunnel.index, nowhere).unwrap_err().to_string().contains("no such table"));
+}
+
+#[test]
 fn more_headers_than_fit_a_buffer_are_a_counted_drop() {
     let (mut bed, ports, _, _) = tunnel("2001:db8:91::1");
     let fix_up = bed.router.register_fix_up("again", complete).unwrap();
@@ -442,8 +510,8 @@ fn no_packet_has_half_a_header_while_the_underlay_moves() {
         }
         let route = |router: &mut Router, to: &str, hops: &[&str]| {
             let path = |hop: &&str| Path::new(PathAction::Via { next_hop: hop.parse().unwrap(), interface: None });
-            let prefix: wire::Prefix = to.parse().unwrap();
-            router.add_route(prefix, Source::Config, hops.iter().map(path).collect(), true).unwrap();
+            let to: wire::Prefix = to.parse().unwrap();
+            router.add_route(to, Source::Config, hops.iter().map(path).collect(), true).unwrap();
         };
         for change in 0..3000 {
             match change % 8 {
@@ -531,13 +599,18 @@ fn routes_and_labels_lead_to_the_nodes_of_objects() {
     assert_eq!(pass(&mut bed), [(2, 20), (2, 20), (3, 30)]);
     let shown = bed.command("show ip fib 20.0.0.1").unwrap();
     assert!(shown.contains(&format!("test {one}")), "{shown}");
-    // An object goes when no route leads to it any more.
+    // An object goes when no route leads to it any more, not even by a path that is not in use.
+    let spare = Path { preference: 9, ..path.clone() };
+    bed.router.add_route(prefix("50.0.0.0/8"), Source::Config, vec![Path::new(PathAction::Drop), spare], true).unwrap();
     assert!(bed.router.remove_object(other).unwrap_err().to_string().contains("routes lead to it"));
     bed.router.remove_route(six, Source::Config, &[]).unwrap();
     assert!(bed.router.remove_object(other).is_err(), "the label is left");
-    bed.router.remove_label(LabelTableIndex::DEFAULT, label, &[path]).unwrap();
+    bed.router.remove_route(prefix("50.0.0.0/8"), Source::Config, &[]).unwrap();
+    bed.router.remove_label(LabelTableIndex::DEFAULT, label, std::slice::from_ref(&path)).unwrap();
     bed.router.remove_object(other).unwrap();
     assert!(bed.router.remove_object(other).unwrap_err().to_string().contains("there is none"));
+    let refused = bed.router.add_route(prefix("51.0.0.0/8"), Source::Config, vec![path], true);
+    assert!(refused.unwrap_err().to_string().contains("there is none"));
     bed.router.ip.audit().unwrap();
 }
 
