@@ -86,9 +86,31 @@ pub struct NodeSpec {
 /// }
 /// assert_eq!(Edge::TtlExpired as u16, 1);
 /// assert_eq!(Edge::EDGES.len(), 3);
+///
+/// // A node that is registered for each family uses one enum for both. `like` checks that edges of the same name have
+/// // the same number; the other enum may have more edges.
+/// mod edge6 {
+///     quiver_graph::edges! {
+///         pub enum Edge like super::Edge {
+///             Lookup => next "ip6-lookup",
+///             /// The packet's hop limit expired (RFC 8200 3).
+///             TtlExpired => drop "ip6 hop limit <= 1",
+///         }
+///     }
+/// }
+/// assert_eq!(edge6::Edge::EDGES.len(), 2);
 /// ```
 #[macro_export]
 macro_rules! edges {
+    ($(#[$meta:meta])* $vis:vis enum $name:ident like $other:path {
+        $($(#[doc = $doc:literal])* $edge:ident => $kind:ident $text:literal),* $(,)?
+    }) => {
+        $crate::edges! { $(#[$meta])* $vis enum $name { $($(#[doc = $doc])* $edge => $kind $text),* } }
+        const _: () = {
+            type Other = $other;
+            $(assert!($name::$edge as u16 == Other::$edge as u16);)*
+        };
+    };
     ($(#[$meta:meta])* $vis:vis enum $name:ident {
         $($(#[doc = $doc:literal])* $edge:ident => $kind:ident $text:literal),* $(,)?
     }) => {

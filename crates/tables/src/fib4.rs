@@ -71,7 +71,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// As many pages as slot numbers below the kind bits can name.
+    /// As many pages as slot numbers below the mark can name.
     pub const MOST_PAGES: u32 = (SLOT_MASK + 1) / PAGE_SLOTS as u32;
 }
 
@@ -434,7 +434,7 @@ fn painter(options: Options, domain: &Arc<Domain>) -> io::Result<Painter> {
     Painter::new(options.second_level_pages, pages, domain)
 }
 
-/// Checks that no leaf has a kind that slots use for another purpose.
+/// Checks that no leaf has a class that slots use for another purpose.
 fn checked(leaf: impl Fn(u32) -> Leaf) -> impl Fn(u32) -> Leaf {
     move |value| {
         let leaf = leaf(value);

@@ -538,7 +538,7 @@ pub fn sort<C: Copy>(changes: &mut [(Key, C)]) {
     changes.copy_from_slice(&sorted);
 }
 
-/// Checks that no leaf has a kind that entries use for another purpose.
+/// Checks that no leaf has a class that entries use for another purpose.
 fn checked(leaf: impl Fn(u32) -> Leaf) -> impl Fn(u32) -> Leaf {
     move |value| {
         let leaf = leaf(value);

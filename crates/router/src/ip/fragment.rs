@@ -43,7 +43,7 @@ graph::edges! {
 /// The same for `ip6-frag`, in the same order.
 mod edge6 {
     graph::edges! {
-        pub enum Edge {
+        pub enum Edge like super::Edge {
             Rewrite => next "ip6-rewrite",
             /// A packet of this router is longer than the MTU of its next hop, but its headers cannot be parsed, or
             /// are of a kind that this router does not send.
@@ -58,13 +58,6 @@ mod edge6 {
         }
     }
 }
-
-const _: () = assert!(
-    Edge::Rewrite as u16 == edge6::Edge::Rewrite as u16
-        && Edge::Malformed as u16 == edge6::Edge::Malformed as u16
-        && Edge::NoBuffer as u16 == edge6::Edge::NoBuffer as u16
-        && Edge::SmallMtu as u16 == edge6::Edge::SmallMtu as u16
-);
 
 const COUNTERS4: &[CounterSpec] = &[
     CounterSpec(

@@ -43,7 +43,7 @@ graph::edges! {
 /// The same for IPv6, in the same order, without broadcasts.
 pub mod edge6 {
     graph::edges! {
-        pub enum Edge {
+        pub enum Edge like super::Edge {
             Rewrite => next "ip6-rewrite",
             LoadBalance => next "ip6-load-balance",
             Local => next "ip6-local",
@@ -66,22 +66,6 @@ pub mod edge6 {
         }
     }
 }
-
-const _: () = assert!(
-    Edge::Rewrite as u16 == edge6::Edge::Rewrite as u16
-        && Edge::LoadBalance as u16 == edge6::Edge::LoadBalance as u16
-        && Edge::Local as u16 == edge6::Edge::Local as u16
-        && Edge::Glean as u16 == edge6::Edge::Glean as u16
-        && Edge::Punt as u16 == edge6::Edge::Punt as u16
-        && Edge::IcmpError as u16 == edge6::Edge::IcmpError as u16
-        && Edge::InTable as u16 == edge6::Edge::InTable as u16
-        && Edge::Counted as u16 == edge6::Edge::Counted as u16
-        && Edge::Midchain as u16 == edge6::Edge::Midchain as u16
-        && Edge::Object as u16 == edge6::Edge::Object as u16
-        && Edge::Drop as u16 == edge6::Edge::Drop as u16
-        && Edge::Broken as u16 == edge6::Edge::Broken as u16
-        && Edge::TooManyTables as u16 == edge6::Edge::TooManyTables as u16
-);
 
 /// The edge for each class of leaf; `broadcast` is the edge for directed broadcasts.
 const fn by_class(broadcast: Edge) -> [EdgeIndex; 256] {

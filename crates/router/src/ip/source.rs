@@ -34,7 +34,7 @@ graph::edges! {
 /// The same for `ip6-rx-urpf`, in the same order.
 pub mod edge6 {
     graph::edges! {
-        pub enum Edge {
+        pub enum Edge like super::Edge {
             /// The routes to the packet's source do not lead out of the interface on which the packet arrived, and
             /// that interface has `set urpf ip6 rx strict`. The sender forges addresses, or paths are asymmetric and
             /// `loose` is the right mode (RFC 3704 2.2).
@@ -45,9 +45,6 @@ pub mod edge6 {
         }
     }
 }
-
-const _: () =
-    assert!(Edge::Strict as u16 == edge6::Edge::Strict as u16 && Edge::Loose as u16 == edge6::Edge::Loose as u16);
 
 /// What differs between the families.
 pub trait Origin: Lookup {

@@ -24,7 +24,7 @@ use wire::tcp::{self, Flags};
 use wire::{Family, ipv4, ipv6};
 
 graph::edges! {
-    pub enum Edge {
+    pub enum Edge like edge6::Edge {
         Lookup => next "ip4-lookup",
         /// A TCP segment to this router is shorter than the header that it claims, or claims a header of less than 20
         /// bytes. The sender is at fault (RFC 9293 3.1).
@@ -81,16 +81,6 @@ mod edge6 {
         }
     }
 }
-
-const _: () = assert!(
-    Edge::Lookup as u16 == edge6::Edge::Lookup as u16
-        && Edge::BadLength as u16 == edge6::Edge::BadLength as u16
-        && Edge::BadChecksum as u16 == edge6::Edge::BadChecksum as u16
-        && Edge::AboutReset as u16 == edge6::Edge::AboutReset as u16
-        && Edge::AboutGroup as u16 == edge6::Edge::AboutGroup as u16
-        && Edge::AboutSource as u16 == edge6::Edge::AboutSource as u16
-        && Edge::RateLimited as u16 == edge6::Edge::RateLimited as u16
-);
 
 const COUNTERS: &[CounterSpec] = &[CounterSpec(
     "TCP resets sent",

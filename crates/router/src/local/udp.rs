@@ -17,7 +17,7 @@ use wire::{Family, udp};
 
 graph::edges! {
     /// The edges to the listeners' nodes follow these.
-    pub enum Edge {
+    pub enum Edge like edge6::Edge {
         Unclaimed => next "ip4-punt",
         /// A datagram to this router is shorter than a UDP header. The sender is at fault (RFC 768).
         Truncated => warn "udp header truncated",
@@ -51,13 +51,6 @@ mod edge6 {
         }
     }
 }
-
-const _: () = assert!(
-    Edge::Unclaimed as u16 == edge6::Edge::Unclaimed as u16
-        && Edge::Truncated as u16 == edge6::Edge::Truncated as u16
-        && Edge::BadLength as u16 == edge6::Edge::BadLength as u16
-        && Edge::BadChecksum as u16 == edge6::Edge::BadChecksum as u16
-);
 
 pub const NAME4: &str = "ip4-udp-lookup";
 pub const NAME6: &str = "ip6-udp-lookup";

@@ -52,7 +52,7 @@ graph::edges! {
 /// The same for IPv6, in the same order.
 pub mod edge6 {
     graph::edges! {
-        pub enum Edge {
+        pub enum Edge like super::Edge {
             Tx4 => next "ip4-midchain-tx",
             Tx6 => next "ip6-midchain-tx",
             Rewrite => next "ip6-rewrite",
@@ -71,18 +71,6 @@ pub mod edge6 {
     }
 }
 
-const _: () = assert!(
-    Edge::Tx4 as u16 == edge6::Edge::Tx4 as u16
-        && Edge::Tx6 as u16 == edge6::Edge::Tx6 as u16
-        && Edge::Rewrite as u16 == edge6::Edge::Rewrite as u16
-        && Edge::Fragment as u16 == edge6::Edge::Fragment as u16
-        && Edge::IcmpError as u16 == edge6::Edge::IcmpError as u16
-        && Edge::Offloads as u16 == edge6::Edge::Offloads as u16
-        && Edge::Loopback as u16 == edge6::Edge::Loopback as u16
-        && Edge::NoRoom as u16 == edge6::Edge::NoRoom as u16
-        && Edge::Group as u16 == edge6::Edge::Group as u16
-);
-
 /// Why a packet is not sent to its next hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -90,7 +78,7 @@ pub(crate) enum Fault {
     Group,
     /// It would take a loopback address to a network.
     Loopback,
-    /// Its sender is told why: the report is in scratch.
+    /// Its sender gets a report, which is in scratch.
     Reported,
 }
 

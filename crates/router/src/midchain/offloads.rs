@@ -22,7 +22,7 @@ graph::edges! {
 /// The same for IPv6.
 pub mod edge6 {
     graph::edges! {
-        pub enum Edge {
+        pub enum Edge like super::Edge {
             Midchain => next "ip6-midchain",
             /// The sender asked its virtual NIC for a checksum or a segmentation that does not fit the packet. The
             /// guest or host driver is broken or hostile.
@@ -32,12 +32,6 @@ pub mod edge6 {
         }
     }
 }
-
-const _: () = assert!(
-    Edge::Midchain as u16 == edge6::Edge::Midchain as u16
-        && Edge::Malformed as u16 == edge6::Edge::Malformed as u16
-        && Edge::NoBuffer as u16 == edge6::Edge::NoBuffer as u16
-);
 
 pub fn spec<L: Inner>() -> NodeSpec {
     NodeSpec { name: L::OFFLOADS.into(), edges: L::OFFLOADS_EDGES, counters: COUNTERS, trace }

@@ -28,15 +28,12 @@ graph::edges! {
 /// The same of `ip6-glean`.
 mod edge6 {
     graph::edges! {
-        pub enum Edge {
+        pub enum Edge like super::Edge {
             Rewrite => next "ip6-rewrite",
             Local => next "ip6-local",
         }
     }
 }
-
-const _: () =
-    assert!(Edge::Rewrite as u16 == edge6::Edge::Rewrite as u16 && Edge::Local as u16 == edge6::Edge::Local as u16);
 
 pub fn spec(family: Family) -> NodeSpec {
     match family {

@@ -28,7 +28,7 @@ use wire::mpls::ENTRY_LEN;
 use wire::{Family, icmpv4, icmpv6};
 
 graph::edges! {
-    pub enum Edge {
+    pub enum Edge like edge6::Edge {
         Lookup => next "ip4-lookup",
         IcmpError => next "ip4-icmp-error",
         /// The hold queue for this neighbour is full, and the neighbour has not answered yet (RFC 1122 2.3.2.2 asks
@@ -89,16 +89,6 @@ mod edge6 {
         }
     }
 }
-
-const _: () = assert!(
-    Edge::Lookup as u16 == edge6::Edge::Lookup as u16
-        && Edge::IcmpError as u16 == edge6::Edge::IcmpError as u16
-        && Edge::ControlBusy as u16 == edge6::Edge::ControlBusy as u16
-        && Edge::Label as u16 == edge6::Edge::Label as u16
-        && Edge::LabelRefused as u16 == edge6::Edge::LabelRefused as u16
-        && Edge::OtherLookup as u16 == edge6::Edge::OtherLookup as u16
-        && Edge::OtherIcmpError as u16 == edge6::Edge::OtherIcmpError as u16
-);
 
 /// The most packets that wait for one neighbour.
 pub const HELD_PER_NEIGHBOUR: usize = 32;

@@ -18,14 +18,12 @@ graph::edges! {
 /// The same of `ip6-punt`.
 mod edge6 {
     graph::edges! {
-        pub enum Edge {
+        pub enum Edge like super::Edge {
             Redirect => next "ip6-punt-redirect",
             Features => arc "ip6-punt",
         }
     }
 }
-
-const _: () = assert!(Edge::Redirect as u16 == edge6::Edge::Redirect as u16);
 
 /// The arc of a family, which has the name of the node that begins it.
 pub fn arc(family: Family) -> &'static str {

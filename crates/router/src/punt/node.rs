@@ -40,7 +40,7 @@ graph::edges! {
 /// The same of `ip6-punt-redirect`, in the same order.
 mod edge6 {
     graph::edges! {
-        pub enum Edge {
+        pub enum Edge like super::Edge {
             Rewrite => next "ip6-rewrite",
             Reset => next "tcp6-reset",
             IcmpError => next "ip6-icmp-error",
@@ -58,16 +58,6 @@ mod edge6 {
         }
     }
 }
-
-const _: () = assert!(
-    Edge::Rewrite as u16 == edge6::Edge::Rewrite as u16
-        && Edge::Reset as u16 == edge6::Edge::Reset as u16
-        && Edge::IcmpError as u16 == edge6::Edge::IcmpError as u16
-        && Edge::NoHost as u16 == edge6::Edge::NoHost as u16
-        && Edge::CameBack as u16 == edge6::Edge::CameBack as u16
-        && Edge::RateLimited as u16 == edge6::Edge::RateLimited as u16
-        && Edge::Unhandled as u16 == edge6::Edge::Unhandled as u16
-);
 
 /// The node's name.
 pub const fn end_of_arc(family: Family) -> &'static str {

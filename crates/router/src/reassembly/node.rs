@@ -20,7 +20,7 @@ pub const NAME4: &str = "ip4-local-full-reassembly";
 pub const NAME6: &str = "ip6-local-full-reassembly";
 
 graph::edges! {
-    pub enum Edge {
+    pub enum Edge like edge6::Edge {
         Local => next "ip4-local",
         IcmpError => next "ip4-icmp-error",
         /// The fragment is an exact copy of a fragment that arrived before. The network duplicated it. Nothing is
@@ -115,23 +115,6 @@ pub mod edge6 {
         }
     }
 }
-
-const _: () = assert!(
-    Edge::Local as u16 == edge6::Edge::Local as u16
-        && Edge::IcmpError as u16 == edge6::Edge::IcmpError as u16
-        && Edge::Duplicate as u16 == edge6::Edge::Duplicate as u16
-        && Edge::Overlap as u16 == edge6::Edge::Overlap as u16
-        && Edge::Conflict as u16 == edge6::Edge::Conflict as u16
-        && Edge::Marks as u16 == edge6::Edge::Marks as u16
-        && Edge::TooMany as u16 == edge6::Edge::TooMany as u16
-        && Edge::Discarded as u16 == edge6::Edge::Discarded as u16
-        && Edge::TooLong as u16 == edge6::Edge::TooLong as u16
-        && Edge::Malformed as u16 == edge6::Edge::Malformed as u16
-        && Edge::NoBuffer as u16 == edge6::Edge::NoBuffer as u16
-        && Edge::Limit as u16 == edge6::Edge::Limit as u16
-        && Edge::SourceLimit as u16 == edge6::Edge::SourceLimit as u16
-        && Edge::Timeout as u16 == edge6::Edge::Timeout as u16
-);
 
 const COUNTERS4: &[CounterSpec] = &[
     CounterSpec("successful reassemblies", Severity::Info, "Datagrams to this router that were reassembled."),

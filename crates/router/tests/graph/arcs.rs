@@ -12,9 +12,7 @@ use quiver_router::handoff::Handoff;
 use quiver_router::ip::source_check::{Mode, SourceCheck};
 use quiver_router::neighbour::NeighbourKey;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 use wire::{Family, MacAddress};
 
 /// The interfaces that received and that send each packet, as it was seen.
@@ -206,18 +204,6 @@ impl Map for Reader {
     }
 }
 
-/// Stops workers when it is dropped.
-struct Stop<'a>(&'a AtomicBool);
-
-impl Drop for Stop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// How long a busy machine may take to forward a few packets.
-const PATIENCE: Duration = Duration::from_secs(2);
-
 /// Two workers forward packets while control changes what happens to them on their way.
 #[test]
 fn features_come_and_go_under_traffic_on_two_workers() {
@@ -265,50 +251,21 @@ fn features_come_and_go_under_traffic_on_two_workers() {
     let mut stream = Stream::new("s", rx, Content::Replay((0..64).map(frame).collect()));
     stream.max_frame = 32;
     bed.router.add_stream(stream, 0, String::new(), Vec::new()).unwrap();
-    bed.router.enable_stream(None, true).unwrap();
-
-    let Bed { router, worker, others, .. } = &mut bed;
-    let stop = AtomicBool::new(false);
     let strict = Some(SourceCheck { mode: Mode::Strict, allow_default: false });
     let shared = Handoff { workers: "0-1".parse().unwrap(), symmetrical: false };
-    std::thread::scope(|scope| {
-        // Also when something below panics: else the workers would run for ever.
-        let stopping = Stop(&stop);
-        for worker in std::iter::once(worker).chain(others) {
-            let stop = &stop;
-            scope.spawn(move || {
-                while !stop.load(Ordering::Relaxed) {
-                    worker.round();
-                    std::thread::yield_now();
-                }
-            });
-        }
-        for toggle in 0..10_000 {
-            let both = |graph: &mut graph::Graph, node| graph.set_feature("ip4-unicast", node, rx, true).unwrap();
-            // At no time is `b` there without `a`: all features of the interface go at once.
-            match toggle % 9 {
-                0 => both(&mut router.graph, "test-a"),
-                1 => both(&mut router.graph, "test-b"),
-                2 => router.set_source_check(rx, Family::Ip4, strict).unwrap(),
-                3 => router.set_handoff(rx, Some(shared.clone())).unwrap(),
-                4 => router.set_span(rx, monitor, true, false).unwrap(),
-                5 => router.set_span(rx, monitor, false, false).unwrap(),
-                6 => router.set_handoff(rx, None).unwrap(),
-                7 => router.set_source_check(rx, Family::Ip4, None).unwrap(),
-                _ => router.graph.clear_features(rx),
-            }
-            if toggle % 100 < 9 {
-                // Let packets pass in each state.
-                let (before, began) = (router.graph.ledger().sent, Instant::now());
-                while router.graph.ledger().sent < before + 100 && began.elapsed() < PATIENCE {
-                    std::thread::yield_now();
-                }
-            }
-        }
-        router.enable_stream(None, false).unwrap();
-        drop(stopping);
+    let both = |graph: &mut graph::Graph, node| graph.set_feature("ip4-unicast", node, rx, true).unwrap();
+    // At no time is `b` there without `a`: all features of the interface go at once.
+    bed.under_traffic(10_000, 9, |router, toggle| match toggle % 9 {
+        0 => both(&mut router.graph, "test-a"),
+        1 => both(&mut router.graph, "test-b"),
+        2 => router.set_source_check(rx, Family::Ip4, strict).unwrap(),
+        3 => router.set_handoff(rx, Some(shared.clone())).unwrap(),
+        4 => router.set_span(rx, monitor, true, false).unwrap(),
+        5 => router.set_span(rx, monitor, false, false).unwrap(),
+        6 => router.set_handoff(rx, None).unwrap(),
+        7 => router.set_source_check(rx, Family::Ip4, None).unwrap(),
+        _ => router.graph.clear_features(rx),
     });
-    bed.run();
     let ledger = bed.router.graph.ledger();
     assert_eq!(ledger.received + ledger.originated, ledger.sent + ledger.dropped + ledger.consumed, "{ledger:?}");
     let dropped = bed.errors();

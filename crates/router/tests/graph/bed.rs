@@ -446,6 +446,53 @@ impl Bed {
     }
 }
 
+/// Stops workers when it is dropped.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// How long a busy machine may take to forward a few packets.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+impl Bed {
+    /// Runs all workers while control makes so many changes, by their numbers, to a router that the packet generator
+    /// sends packets. Of every 100 changes, packets pass after each of the first `stay`.
+    pub fn under_traffic(&mut self, changes: usize, stay: usize, mut change: impl FnMut(&mut Router, usize)) {
+        self.router.enable_stream(None, true).unwrap();
+        let Bed { router, worker, others, .. } = self;
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            // Also when something below panics: else the workers would run for ever.
+            let stopping = Stop(&stop);
+            for worker in std::iter::once(worker).chain(others) {
+                let stop = &stop;
+                scope.spawn(move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        worker.round();
+                        std::thread::yield_now();
+                    }
+                });
+            }
+            for number in 0..changes {
+                change(router, number);
+                if number % 100 < stay {
+                    let (before, began) = (router.graph.ledger().sent, Instant::now());
+                    while router.graph.ledger().sent < before + 100 && began.elapsed() < PATIENCE {
+                        std::thread::yield_now();
+                    }
+                }
+            }
+            router.enable_stream(None, false).unwrap();
+            drop(stopping);
+        });
+        self.run();
+    }
+}
+
 /// One error counter, for comparisons.
 pub fn error(node: &str, reason: &str, count: u64) -> Errors {
     Errors::from([((node.to_string(), reason.to_string()), count)])

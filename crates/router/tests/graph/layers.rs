@@ -56,7 +56,7 @@ fn the_graph_has_no_flag_of_a_protocol() {
     assert_eq!(names, [&graphs[..], &["CLAIMABLE", "NOT_PLAIN", "OFFLOAD"]].concat());
 }
 
-/// What a forwarding object means is the owner's affair: labels, time to live, who is told why a packet is dropped.
+/// What a forwarding object means is the owner's affair: labels, time to live, reports to senders.
 #[test]
 fn the_tables_know_no_protocol() {
     let words = ["label", "mpls", "uniform", "punt", "prohibit", "vxlan"];

@@ -24,9 +24,8 @@ pub(super) const PAGE_SLOTS: usize = 1 << 8;
 pub(super) const PAGE_MASK: u32 = PAGE_SLOTS as u32 - 1;
 /// Nothing here: the default route decides.
 pub(super) const MISS: u32 = 0;
-/// Slots from this value up (kind 15) continue in a second-level page. Below the kind
-/// stands the number of the first slot of that page, so that OR-ing the low 8 bits of
-/// the address gives the slot to read.
+/// Slots from this value up (classes from 0xf0 on) continue in a second-level page. The lower bits are the number of
+/// the first slot of that page, so that OR-ing the low 8 bits of the address gives the slot to read.
 pub(super) const CONTINUED: u32 = 15 << 28;
 /// The slot number in a continued slot.
 pub(super) const SLOT_MASK: u32 = !CONTINUED;
