@@ -86,19 +86,39 @@ pub struct NodeSpec {
 /// }
 /// assert_eq!(Edge::TtlExpired as u16, 1);
 /// assert_eq!(Edge::EDGES.len(), 3);
+/// ```
 ///
-/// // A node that is registered for each family uses one enum for both. `like` checks that edges of the same name have
-/// // the same number; the other enum may have more edges.
-/// mod edge6 {
+/// A node that is registered for each family uses one enum for both. `like` checks that edges of the same name have the
+/// same number. The other enum may have more edges.
+///
+/// ```
+/// mod node {
 ///     quiver_graph::edges! {
-///         pub enum Edge like super::Edge {
-///             Lookup => next "ip6-lookup",
-///             /// The packet's hop limit expired (RFC 8200 3).
-///             TtlExpired => drop "ip6 hop limit <= 1",
+///         pub enum Edge {
+///             Lookup => next "ip4-lookup",
+///             Learned => end "replies learned",
+///         }
+///     }
+///     pub mod edge6 {
+///         quiver_graph::edges! {
+///             pub enum Edge like super::Edge {
+///                 Lookup => next "ip6-lookup",
+///             }
 ///         }
 ///     }
 /// }
-/// assert_eq!(edge6::Edge::EDGES.len(), 2);
+/// assert_eq!(node::edge6::Edge::Lookup as u16, node::Edge::Lookup as u16);
+/// ```
+///
+/// An edge of another number does not compile:
+///
+/// ```compile_fail
+/// mod node {
+///     quiver_graph::edges! { pub enum Edge { Lookup => next "ip4-lookup", Learned => end "learned" } }
+///     pub mod edge6 {
+///         quiver_graph::edges! { pub enum Edge like super::Edge { Learned => end "learned" } }
+///     }
+/// }
 /// ```
 #[macro_export]
 macro_rules! edges {
