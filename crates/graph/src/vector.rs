@@ -23,6 +23,9 @@ pub const VECTOR_VERSION: u32 = 2;
 /// Entries after the last, so that SIMD may store whole registers at the end.
 const SLACK: usize = SURPLUS;
 const COLUMN: usize = VECTOR_SIZE + SLACK;
+/// Entries that [`fill`] writes at once.
+const BLOCK: usize = 8;
+const _: () = assert!(SLACK >= BLOCK);
 /// Edges in a cache line.
 const LINE: usize = 64 / size_of::<EdgeIndex>();
 const _: () = assert!(COLUMN >= VECTOR_SIZE.next_multiple_of(LINE));
@@ -567,16 +570,32 @@ impl Vector {
     pub fn extend_alike(&mut self, packets: &[PacketIndex], alike: Row, to: EdgeIndex) {
         let (from, n) = (self.len(), packets.len());
         assert!(n <= self.room());
+        self.packets[from..from + n].copy_from_slice(packets);
+        self.fill_alike(n, alike, to);
+    }
+
+    /// As [`Vector::extend_alike`], with up to `n` fresh buffers. Returns how many there were.
+    #[inline]
+    pub fn extend_fresh(&mut self, buffers: &mut Buffers, n: usize, alike: Row, to: EdgeIndex) -> usize {
+        let from = self.len();
+        assert!(n <= self.room());
+        let got = buffers.allocate(&mut self.packets[from..from + n]);
+        self.fill_alike(got, alike, to);
+        got
+    }
+
+    /// Appends `n` packets whose indices are in place.
+    #[inline]
+    fn fill_alike(&mut self, n: usize, alike: Row, to: EdgeIndex) {
         debug_assert!(alike.scratch.is_none() && alike.lazy == [0; LAZY]);
-        let to_end = from..from + n;
-        self.packets[to_end.clone()].copy_from_slice(packets);
-        self.rx_interface[to_end.clone()].fill(alike.rx_interface);
-        self.flags[to_end.clone()].fill(alike.flags);
-        self.target[to_end.clone()].fill(alike.target);
-        self.l2[to_end.clone()].fill(alike.l2);
-        self.l3[to_end.clone()].fill(alike.l3);
-        self.length[to_end.clone()].fill(alike.length);
-        self.edge[to_end.clone()].fill(to);
+        let from = self.len();
+        fill(&mut self.rx_interface, from, n, alike.rx_interface);
+        fill(&mut self.flags, from, n, alike.flags);
+        fill(&mut self.target, from, n, alike.target);
+        fill(&mut self.l2, from, n, alike.l2);
+        fill(&mut self.l3, from, n, alike.l3);
+        fill(&mut self.length, from, n, alike.length);
+        fill(&mut self.edge, from, n, to);
         self.length_of_vector += n as u16;
         self.have_none(from, n);
     }
@@ -739,6 +758,14 @@ impl Vector {
             halves: [self.l2.as_ptr(), self.l3.as_ptr(), self.length.as_ptr()].map(<*const u16>::cast_mut),
         }
     }
+}
+
+/// Sets `n` entries of a column, in whole blocks: entries behind the last packet are unused, and few packets take one
+/// store.
+#[inline(always)]
+fn fill<T: Copy>(column: &mut Column<T>, from: usize, n: usize, value: T) {
+    let (blocks, _) = column[from..].as_chunks_mut::<BLOCK>();
+    blocks[..n.div_ceil(BLOCK)].iter_mut().for_each(|block| *block = [value; BLOCK]);
 }
 
 /// What a kernel reads and writes beside the packets of [`Vector::l2_frames`].

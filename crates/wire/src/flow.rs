@@ -48,21 +48,27 @@ impl FlowHasher {
     pub fn of_plain(&self, head: &[u8; 64], length: usize) -> Option<u32> {
         const IP4: usize = ethernet::HEADER_LEN;
         const PORTS: usize = IP4 + 20;
-        let half = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
-        let (protocol, to_port) = (head[IP4 + 9], half(PORTS + 2));
+        // Several fields at once, in network order: the type, version and header length; flags, fragment offset and
+        // protocol; both addresses; both ports.
+        let start = word(head, IP4 - 2) >> 8;
+        let middle = word(head, IP4 + 6);
+        let addresses = u64::from(word(head, IP4 + 12)) << 32 | u64::from(word(head, IP4 + 16));
+        let ports = word(head, PORTS);
+        let protocol = middle as u8;
         // Without branches between them: nearly always all hold.
-        let is_ip4 = (half(IP4 - 2) == EtherType::IPV4.0) & (head[IP4] == 0x45) & (half(IP4 + 6) & 0x3fff == 0);
-        let has_ports = (protocol == 6) | (protocol == 17) & (to_port != VXLAN_PORT);
+        let is_ip4 = (start == u32::from(EtherType::IPV4.0) << 8 | 0x45) & (middle & 0x3fff_0000 == 0);
+        let has_ports = (protocol == 6) | (protocol == 17) & (ports as u16 != VXLAN_PORT);
         if !(is_ip4 & has_ports & (length >= PORTS + 4)) {
             return None;
         }
-        let (from, to) = (word(head, IP4 + 12), word(head, IP4 + 16));
-        let (from, to) = if self.symmetric { (from.min(to), from.max(to)) } else { (from, to) };
-        let ports = (half(PORTS), to_port);
-        let ports = if self.symmetric { (ports.0.min(ports.1), ports.0.max(ports.1)) } else { ports };
+        // The lesser end first: a rotation by half exchanges both ends.
+        let (addresses, ports) = match self.symmetric {
+            true => (addresses.min(addresses.rotate_left(32)), ports.min(ports.rotate_left(16))),
+            false => (addresses, ports),
+        };
         let mut hash = self.seed;
-        add(&mut hash, u64::from(from) << 32 | u64::from(to));
-        add(&mut hash, u64::from(ports.0) << 32 | u64::from(ports.1) << 16 | u64::from(protocol));
+        add(&mut hash, addresses);
+        add(&mut hash, u64::from(ports) << 16 | u64::from(protocol));
         add(&mut hash, self.seed);
         Some((hash >> 32) as u32)
     }

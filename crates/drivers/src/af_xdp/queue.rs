@@ -21,6 +21,8 @@ const DATA_END: usize = HEADROOM + DATA_SIZE;
 const LEAST_HEADROOM: usize = 128;
 /// Polls between two looks at the kernel's counts.
 const POLLS_PER_CHECK: u32 = 1024;
+/// So many buffers or frames are handled at once.
+const AT_ONCE: usize = 32;
 /// Most buffers of a frame that is sent: what a packet of the kernel has room for (`MAX_SKB_FRAGS`).
 const MAX_PARTS: usize = 17;
 /// Without huge pages beneath it, a device cannot use a buffer that spans two pages.
@@ -126,18 +128,23 @@ impl XdpReceive {
         if wanted == 0 {
             return;
         }
-        let mut fresh = [PacketIndex::NONE; VECTOR_SIZE];
-        let got = buffers.allocate(&mut fresh[..wanted]);
-        counts.no_buffer += u64::from(got < wanted);
         let mut written = 0;
-        for &packet in &fresh[..got] {
-            if !self.service.takes(packet.as_u32()) {
-                self.useless.as_mut().expect("there is with zero-copy").lend(packet);
-                continue;
+        let mut wanted = wanted;
+        while wanted > 0 {
+            let mut fresh = [PacketIndex::NONE; AT_ONCE];
+            let ask = wanted.min(AT_ONCE);
+            let got = buffers.allocate(&mut fresh[..ask]);
+            for &packet in &fresh[..got] {
+                if !self.service.takes(packet.as_u32()) {
+                    self.useless.as_mut().expect("there is with zero-copy").lend(packet);
+                    continue;
+                }
+                lent.lend(packet);
+                self.fill.write(written, address(packet.as_u32(), 0));
+                written += 1;
             }
-            lent.lend(packet);
-            self.fill.write(written, address(packet.as_u32(), 0));
-            written += 1;
+            counts.no_buffer += u64::from(got < ask);
+            wanted = if got < ask { 0 } else { wanted - got };
         }
         self.fill.publish(written);
         self.socket.lent[0].store(lent.count() as u32, Ordering::Relaxed);
@@ -235,12 +242,11 @@ fn take(
     counts: &mut ReceiveCounts,
 ) -> u32 {
     let alike = Row { l2: HEADROOM as u16, l3: HEADROOM as u16, ..Row::default() };
-    let mut packets = [PacketIndex::NONE; VECTOR_SIZE];
-    let mut lengths = [0; VECTOR_SIZE];
     let mut done = 0;
     while done < there && out.room() > 0 {
         // As many frames as lie whole in one buffer each.
-        let most = out.room().min((there - done) as usize);
+        let most = out.room().min((there - done) as usize).min(AT_ONCE);
+        let (mut packets, mut lengths) = ([PacketIndex::NONE; AT_ONCE], [0; AT_ONCE]);
         let mut plain = 0;
         while plain < most {
             let said = ring.read(done + plain as u32);

@@ -16,6 +16,9 @@ use std::sync::Arc;
 /// The region that is the pool; that of the rings is 0.
 pub const REGION: u16 = 1;
 
+/// So many buffers are allocated at once for the master.
+const AT_ONCE: usize = 32;
+
 /// The other side's count of slots makes no sense.
 pub struct Nonsense;
 
@@ -81,19 +84,24 @@ impl Loan {
             there -= used;
         }
         let wanted = way.ring.size() - self.offered.wrapping_sub(self.done);
-        let wanted = usize::from(wanted).min(VECTOR_SIZE);
-        let mut fresh = [PacketIndex::NONE; VECTOR_SIZE];
-        let got = buffers.allocate(&mut fresh[..wanted]);
-        counts.no_buffer += u64::from(got < wanted);
-        for &packet in &fresh[..got] {
-            self.lent.lend(packet);
-            *self.slot(self.offered) = packet.as_u32();
-            way.ring.put(self.offered, descriptor(packet, HEADROOM as u16, DATA_SIZE as u16, 0));
-            self.offered = self.offered.wrapping_add(1);
+        let mut wanted = usize::from(wanted).min(VECTOR_SIZE);
+        if wanted == 0 {
+            return Ok(());
         }
-        if got > 0 {
-            way.ring.set_head(self.offered);
+        while wanted > 0 {
+            let mut fresh = [PacketIndex::NONE; AT_ONCE];
+            let ask = wanted.min(AT_ONCE);
+            let got = buffers.allocate(&mut fresh[..ask]);
+            for &packet in &fresh[..got] {
+                self.lent.lend(packet);
+                *self.slot(self.offered) = packet.as_u32();
+                way.ring.put(self.offered, descriptor(packet, HEADROOM as u16, DATA_SIZE as u16, 0));
+                self.offered = self.offered.wrapping_add(1);
+            }
+            counts.no_buffer += u64::from(got < ask);
+            wanted = if got < ask { 0 } else { wanted - got };
         }
+        way.ring.set_head(self.offered);
         Ok(())
     }
 
@@ -111,6 +119,28 @@ impl Loan {
         out: &mut Vector,
         counts: &mut ReceiveCounts,
     ) -> Result<u16, Nonsense> {
+        let said = way.ring.descriptor(self.done);
+        if said.flags & NEXT == 0 && (1..=DATA_SIZE as u32).contains(&said.length) {
+            let number = *self.slot(self.done);
+            let packet = self.lent.regain(number).expect("it was offered in this slot");
+            self.done = self.done.wrapping_add(1);
+            let l2 = HEADROOM as u16;
+            out.push(Row { packet, l2, l3: l2, length: said.length as u16, ..Row::default() }, 0);
+            return Ok(1);
+        }
+        self.take_odd(way, (said, there), buffers, out, counts)
+    }
+
+    /// The same of a packet in several slots, or of nonsense. `first`: what its first slot says, which is read once.
+    #[cold]
+    fn take_odd(
+        &mut self,
+        way: &Way,
+        (first, there): (Descriptor, u16),
+        buffers: &mut Buffers,
+        out: &mut Vector,
+        counts: &mut ReceiveCounts,
+    ) -> Result<u16, Nonsense> {
         let mut parts = [(PacketIndex::NONE, 0); MAX_SEGMENTS];
         let (mut count, mut total, mut is_sound) = (0u16, 0usize, true);
         loop {
@@ -118,7 +148,7 @@ impl Loan {
                 // No room is left in which it could end.
                 return if there >= way.ring.size() { Err(Nonsense) } else { Ok(0) };
             }
-            let said = way.ring.descriptor(self.done.wrapping_add(count));
+            let said = if count == 0 { first } else { way.ring.descriptor(self.done.wrapping_add(count)) };
             let length = said.length as usize;
             is_sound &= length > 0 && length <= DATA_SIZE;
             if let Some(part) = parts.get_mut(usize::from(count)) {
@@ -145,11 +175,6 @@ impl Loan {
             return Ok(count);
         }
         let parts = &parts[..usize::from(count)];
-        if let [(packet, length)] = *parts {
-            let row = Row { packet, l2: HEADROOM as u16, l3: HEADROOM as u16, length, ..Row::default() };
-            out.push(row, 0);
-            return Ok(count);
-        }
         for (i, &(packet, length)) in parts.iter().enumerate() {
             let segment = buffers.segment_mut(packet);
             (segment.offset, segment.length) = (HEADROOM as u16, length);
@@ -187,7 +212,7 @@ impl Loan {
             let to = if is_shared { self.put_copy(way, buffers, &row) } else { self.put(way, buffers, &row) };
             vector.set_edge(i, to);
         }
-        way.ring.set_head(self.offered);
+        way.ring.announce_head(self.offered);
         Ok(())
     }
 

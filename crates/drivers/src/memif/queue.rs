@@ -286,6 +286,9 @@ impl Receive for MemifReceive {
     }
 }
 
+/// So many packets are few.
+const FEW: usize = 16;
+
 /// Takes packets out of a ring, from slot `next` on, where `there` slots are filled. Returns how many slots are done
 /// with.
 fn take(
@@ -296,20 +299,45 @@ fn take(
     out: &mut Vector,
     counts: &mut ReceiveCounts,
 ) -> u16 {
-    let mut fresh = [PacketIndex::NONE; VECTOR_SIZE];
-    let mut lengths = [0u16; VECTOR_SIZE];
-    let wanted = out.room().min(there.into());
-    let got = buffers.allocate(&mut fresh[..wanted]);
-    if got < wanted {
-        counts.no_buffer += 1;
-    }
-    let first = out.len();
-    // Packets in one buffer, as most are. Another core has written all of this memory, so everything is prefetched
-    // before anything is read.
+    let (first, wanted) = (out.len(), out.room().min(there.into()));
+    let alike = Row { l2: HEADROOM as u16, l3: HEADROOM as u16, ..Row::default() };
+    let got = out.extend_fresh(buffers, wanted, alike, 0);
+    counts.no_buffer += u64::from(got < wanted);
+    // Packets in one buffer, as most are. Another core has written all of this memory, so it is prefetched before it is
+    // read.
     way.ring.lines(next, got as u16).for_each(fetch);
-    let mut places = [NonNull::<u8>::dangling(); VECTOR_SIZE];
+    // Few packets, as at low rates, take little room to note where they are.
+    let used = match got {
+        ..=FEW => copy_plain::<FEW>(connection, way, next, buffers, out, first),
+        _ => copy_plain::<VECTOR_SIZE>(connection, way, next, buffers, out, first),
+    };
+    let mut done = used as u16;
+    if used < got {
+        buffers.free(&out.packets()[first + used..]);
+        out.truncate(first + used);
+        // A longer packet, or nonsense.
+        done += odd(connection, way, (next.wrapping_add(done), there - done), buffers, out, counts);
+    }
+    done
+}
+
+/// Copies packets out of a ring into the buffers that `out` has from `first` on, at most `N`, until one is not plain:
+/// it takes more than one buffer, or its descriptor makes no sense. Returns how many are copied.
+#[inline]
+fn copy_plain<const N: usize>(
+    connection: &Connection,
+    way: &Way,
+    next: u16,
+    buffers: &mut Buffers,
+    out: &mut Vector,
+    first: usize,
+) -> usize {
+    let columns = out.columns();
+    let (packets, lengths) = (&columns.packets[first..], &mut columns.length[first..]);
+    // All are prefetched before the first of them is copied.
+    let mut places = [NonNull::<u8>::dangling(); N];
     let mut used = 0;
-    while used < got {
+    for (length, place) in lengths.iter_mut().zip(&mut places) {
         let slot = next.wrapping_add(used as u16);
         let said = way.ring.descriptor(slot);
         let is_single = said.flags & NEXT == 0 && said.length as usize <= DATA_SIZE;
@@ -317,24 +345,15 @@ fn take(
             break;
         };
         fetch(from);
-        (places[used], lengths[used]) = (from, said.length as u16);
+        (*place, *length) = (from, said.length as u16);
         used += 1;
     }
-    for ((from, packet), length) in places.iter().zip(&fresh).zip(&lengths).take(used) {
+    for ((from, packet), length) in places.iter().zip(packets).zip(lengths).take(used) {
         let to = &mut buffers.bytes_mut(*packet)[HEADROOM..][..usize::from(*length)];
         // SAFETY: `source` has found that many bytes at `from`; `to` is as long, and ours alone.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr(), to.len()) };
     }
-    let mut done = used as u16;
-    let alike = Row { l2: HEADROOM as u16, l3: HEADROOM as u16, ..Row::default() };
-    out.extend_alike(&fresh[..used], alike, 0);
-    out.columns().length[first..].copy_from_slice(&lengths[..used]);
-    // A longer packet, or nonsense, has stopped the loop.
-    if used < got && done < there {
-        done += odd(connection, way, (next.wrapping_add(done), there - done), buffers, out, counts);
-    }
-    buffers.free(&fresh[used..got]);
-    done
+    used
 }
 
 /// Prefetches a cache line to read.
@@ -443,29 +462,42 @@ pub struct MemifTransmit {
     number: usize,
     /// How many workers send.
     workers: usize,
+    /// Of the connection's rings, the one by which this queue sends.
+    ring: usize,
 }
 
 impl MemifTransmit {
     pub fn new(slot: Arc<Slot>, queues: usize, number: usize, workers: usize) -> MemifTransmit {
-        MemifTransmit { known: Known::new(slot), queues, number, workers }
+        MemifTransmit { known: Known::new(slot), queues, number, workers, ring: 0 }
+    }
+
+    #[inline(always)]
+    fn refresh(&mut self) {
+        if self.known.refresh() {
+            let rings = self.known.connection.as_ref().map_or(0, |connection| connection.transmit.len());
+            self.ring = self.number % rings.max(1);
+        }
     }
 }
 
 impl Transmit for MemifTransmit {
     fn transmit(&mut self, buffers: &mut Buffers, vector: &mut Vector) {
-        self.known.refresh();
+        self.refresh();
         let connection = self.known.connection.as_ref().filter(|it| !it.broken.load(Ordering::Relaxed));
-        let Some(connection) = connection.filter(|it| !it.transmit.is_empty()) else {
+        let Some((connection, way)) = connection.and_then(|it| Some((it, it.transmit.get(self.ring)?))) else {
             return vector.set_edges(REFUSED);
         };
-        let way = &connection.transmit[self.number % connection.transmit.len()];
-        let Some(_turn) = Turn::of(&way.busy) else { return vector.set_edges(FULL) };
+        // Several workers may use a ring when there are fewer rings.
+        let is_shared = self.workers > connection.transmit.len();
+        let _turn = match is_shared.then(|| Turn::of(&way.busy)) {
+            Some(None) => return vector.set_edges(FULL),
+            turn => turn.flatten(),
+        };
         match &way.loan {
             None => put(connection, way, buffers, vector),
             Some(loan) => {
                 // Packets for a shared ring are copied: another worker may take back a buffer while this one still
                 // reads it.
-                let is_shared = self.workers > connection.transmit.len();
                 if connection.with_loan(loan, |loan| loan.send(way, buffers, vector, is_shared)).is_none() {
                     return vector.set_edges(REFUSED);
                 }
@@ -543,8 +575,8 @@ fn put(connection: &Connection, way: &Way, buffers: &Buffers, vector: &mut Vecto
         room -= used;
     }
     match connection.role {
-        Role::Master => ring.set_tail(next),
-        Role::Slave => ring.set_head(next),
+        Role::Master => ring.announce_tail(next),
+        Role::Slave => ring.announce_head(next),
     }
 }
 

@@ -215,30 +215,27 @@ impl PgInput {
 
 /// Fresh packets of a stream, their bytes written, in `out`.
 fn generate(stream: &mut Stream, buffers: &mut Buffers, want: usize, out: &mut Vector) -> usize {
-    let mut packets = [PacketIndex::NONE; VECTOR_SIZE];
-    let mut got = buffers.allocate(&mut packets[..want]);
-    let packets = &packets[..got];
     let from = out.len();
     const L2: u16 = HEADROOM as u16;
     let entry = if stream.up { stream.entry.edge } else { first_edge::DOWN };
     // The next node writes the target; until then it holds the stream's number.
     let (rx_interface, target, flags) = (stream.interface, stream.number, stream.entry.flags);
     let mut alike = Row { rx_interface, target, flags, l2: L2, l3: L2, ..Row::default() };
+    if let Content::AsTheyAre(length) = stream.content {
+        alike.length = length;
+    }
+    let got = out.extend_fresh(buffers, want, alike, entry);
     match &mut stream.content {
-        Content::AsTheyAre(length) => {
-            alike.length = *length;
-            out.extend_alike(packets, alike, entry);
-        }
+        Content::AsTheyAre(_) => {}
         Content::Template(template) => {
-            out.extend_alike(packets, alike, entry);
-            let lengths = &mut out.columns().length[from..];
-            for (&packet, length) in packets.iter().zip(lengths) {
+            let columns = out.columns();
+            for (&packet, length) in columns.packets[from..].iter().zip(&mut columns.length[from..]) {
                 *length = template.write_next(&mut buffers.bytes_mut(packet)[HEADROOM..HEADROOM + DATA_SIZE]);
             }
         }
         Content::Replay(frames) => {
-            got = replay(frames, stream.next, buffers, packets);
-            out.extend_alike(&packets[..got], alike, entry);
+            let complete = replay(frames, stream.next, buffers, &out.packets()[from..]);
+            out.truncate(from + complete);
             let columns = out.columns();
             for (length, flags) in columns.length[from..].iter_mut().zip(&mut columns.flags[from..]) {
                 let frame = &frames[stream.next as usize];
@@ -246,6 +243,7 @@ fn generate(stream: &mut Stream, buffers: &mut Buffers, want: usize, out: &mut V
                 *length = frame.len() as u16;
                 *flags |= if frame.len() > DATA_SIZE { flag::CHAINED } else { 0 };
             }
+            return complete;
         }
     }
     got
@@ -275,9 +273,10 @@ fn replay(frames: &[Vec<u8>], first: u64, buffers: &mut Buffers, packets: &[Pack
 
 impl Source for PgInput {
     fn poll(&mut self, cx: &mut Context<'_>, out: &mut Vector) {
-        let streams = self.streams.len();
-        for n in 0..streams {
-            let stream = &mut self.streams[(self.turn + n) % streams];
+        // Each time another stream is first: they may have more packets together than one vector holds.
+        let turn = self.turn.min(self.streams.len());
+        let (later, first) = self.streams.split_at_mut(turn);
+        for stream in first.iter_mut().chain(later) {
             let due = stream.due(cx.now, out.room());
             if due == 0 {
                 continue;
@@ -305,7 +304,7 @@ impl Source for PgInput {
                 break;
             }
         }
-        self.turn = (self.turn + 1) % streams.max(1);
+        self.turn = if self.turn + 1 < self.streams.len() { self.turn + 1 } else { 0 };
     }
 
     fn wake(&self) -> Wake<'_> {

@@ -1,14 +1,18 @@
 //! The dispatcher: runs nodes and moves packets along their edges.
 
-use super::{Core, NOWHERE, Place, RECIRCULATED, Running, Target, node_word, worker_word};
+use super::sampling::Sampling;
+use super::{Core, NOWHERE, Place, RECIRCULATED, Running, Target, Way, mark, node_word, worker_word};
 use crate::NodeIndex;
+use crate::buffer::Buffers;
 use crate::capture::Point;
-use crate::chains::Cursor;
+use crate::chains::{Chains, Cursor};
+use crate::counter::Lane;
 use crate::drops;
 use crate::node::{Behaviour, Context, Expansion};
 use crate::parting::{Alike, Mask};
 use crate::registry::MAX_ERRORS;
 use crate::time::ticks;
+use crate::trace::Tracer;
 use crate::vector::{EdgeIndex, InterfaceIndex, Lazy, Vector, edge, flag, one_value};
 use rcu::Round;
 
@@ -88,7 +92,7 @@ impl Core {
             chains: &self.chains,
             counters: &self.counters,
             counter_base: node.counter_base,
-            edges: &node.edges,
+            edges: &self.ways[index.0 as usize].edges,
             ledger: &mut self.ledger,
             capture: &mut self.capture,
         };
@@ -109,27 +113,13 @@ impl Core {
         }
         let after = ticks();
         let clocks = after.wrapping_sub(before);
-        self.count_call(index.0 as usize, n, Some(clocks));
+        count_call(&self.nodes_lane, index.0 as usize, n, Some(clocks));
         if n == 0 || clocks > (n as u64 + SPARE) * MOST_CLOCKS {
             let words = self.nodes_lane.at(index.0 as usize);
             words[node_word::EMPTY].add((n == 0) as u64);
             words[node_word::IDLE_CLOCKS].add(clocks);
         }
         (n, after)
-    }
-
-    /// Counts a call of a node and, when it was read, how long it took. All words lie on one cache line.
-    #[inline(always)]
-    fn count_call(&self, entry: usize, packets: usize, clocks: Option<u64>) {
-        let words = self.nodes_lane.at(entry);
-        words[node_word::CALLS].add(1);
-        words[node_word::PACKETS].add(packets as u64);
-        let Some(clocks) = clocks else { return };
-        words[node_word::CLOCKS].add(clocks);
-        if clocks > words[node_word::MAX_CLOCKS].get() {
-            words[node_word::MAX_CLOCKS].set(clocks);
-            words[node_word::MAX_PACKETS].set(packets as u64);
-        }
     }
 
     #[inline]
@@ -145,30 +135,21 @@ impl Core {
                 self.buffers.segment_mut(row.packet).trace = number;
                 vector.set_row(i, row);
             }
-            self.trace(index, &vector);
+            trace(&mut self.tracer, &self.buffers, index, &vector);
         }
         vector
-    }
-
-    fn trace(&mut self, index: NodeIndex, vector: &Vector) {
-        for i in 0..vector.len() {
-            let row = vector.row(i);
-            if row.flags & flag::TRACED != 0 && vector.edges()[i] != edge::TAKEN {
-                self.tracer.record(&self.buffers, index, ticks(), vector.edges()[i], row);
-            }
-        }
     }
 
     /// Gives nodes whose timers are due a turn.
     #[cold]
     fn fire_timers(&mut self) {
-        let (nodes, pending) = (&mut self.nodes, &mut self.pending);
+        let (nodes, ways, pending) = (&mut self.nodes, &self.ways, &mut self.pending);
         self.timers.expire(self.now, |timer| {
             if let Some(Some(node)) = nodes.get_mut(timer.node.0 as usize)
                 && node.generation == timer.generation
             {
                 node.fired.push(timer.token);
-                pending[node.rank / 64] |= 1 << (node.rank % 64);
+                mark(pending, ways[timer.node.0 as usize].rank);
             }
         });
     }
@@ -181,7 +162,8 @@ impl Core {
         for (word, mut bits) in std::mem::replace(&mut self.pending, none).into_iter().enumerate() {
             while bits != 0 {
                 // New nodes may change the order meanwhile; then all that may be meant are pending.
-                if let Some(&index) = self.order.get(word * 64 + bits.trailing_zeros() as usize) {
+                let rank = word * 64 + bits.trailing_zeros() as usize;
+                if let Some(&index) = self.order.get(rank - 1) {
                     clock = self.run_node(index, round, clock, Turn::Touched);
                 }
                 bits &= bits - 1;
@@ -196,7 +178,7 @@ impl Core {
         while let Some(word) = self.pending.iter().position(|&bits| bits != 0) {
             let bit = self.pending[word].trailing_zeros() as usize;
             self.pending[word] &= !(1 << bit);
-            let index = self.order[word * 64 + bit];
+            let index = self.order[word * 64 + bit - 1];
             clock = self.run_node(index, round, clock, Turn::InOrder);
             worked = true;
         }
@@ -240,29 +222,30 @@ impl Core {
         mut clock: u64,
         turn: Turn,
     ) -> u64 {
-        self.current = Some(vector);
         // What queues packets ends the chain, so this is so until then.
         let alone = turn == Turn::InOrder && self.pending.iter().all(|&bits| bits == 0);
-        loop {
+        let vector = &mut **self.current.insert(vector);
+        let mut cx = Context {
+            buffers: &mut self.buffers,
+            round,
+            thread: self.thread,
+            now: self.now,
+            chains: &self.chains,
+            counters: &self.counters,
+            counter_base: 0,
+            edges: &[],
+            ledger: &mut self.ledger,
+            capture: &mut self.capture,
+        };
+        let n = loop {
             let at = index.0 as usize;
             self.running = at;
             let node = self.nodes[at].as_mut().expect("what runs exists");
-            let vector = &mut **self.current.as_mut().expect("put there above");
+            let way = &self.ways[at];
             let n = vector.len();
             self.recorder.note(at, n, clock);
             self.lane.at(0)[worker_word::RUNNING].set(Running::node(index, vector));
-            let mut cx = Context {
-                buffers: &mut self.buffers,
-                round,
-                thread: self.thread,
-                now: self.now,
-                chains: &self.chains,
-                counters: &self.counters,
-                counter_base: node.counter_base,
-                edges: &node.edges,
-                ledger: &mut self.ledger,
-                capture: &mut self.capture,
-            };
+            (cx.counter_base, cx.edges) = (node.counter_base, &way.edges);
             match &mut node.behaviour {
                 Behaviour::Map(map) => map.process(&mut cx, vector),
                 Behaviour::Expand(expand) => {
@@ -280,77 +263,22 @@ impl Core {
                     let held = expand.held() as u64;
                     expand.process(&mut expansion, vector);
                     expansion.fired.clear();
-                    self.ledger.held = self.ledger.held + expand.held() as u64 - held;
+                    cx.ledger.held = cx.ledger.held + expand.held() as u64 - held;
                 }
                 Behaviour::Source(_) => unreachable!("nothing leads to a source"),
             }
             if vector.traced {
-                self.trace_current(index);
+                trace(&mut self.tracer, cx.buffers, index, vector);
             }
-            self.current.as_mut().expect("as above").pass_scratch_on();
-            let next = if alone { self.next_alone(at) } else { None };
-            if next.is_none() {
-                self.part(index);
-            }
-            if self.is_read {
-                let after = ticks();
-                let clocks = after.wrapping_sub(clock);
-                self.count_call(at, n, Some(clocks));
-                self.sampling.note(at, clocks);
-                clock = after;
-            } else {
-                self.count_call(at, n, None);
-            }
-            match next {
-                Some(to) => index = to,
-                None => return clock,
-            }
-        }
-    }
-
-    #[cold]
-    fn trace_current(&mut self, index: NodeIndex) {
-        let vector = self.current.take().expect("a node has run");
-        self.trace(index, &vector);
-        self.current = Some(vector);
-    }
-
-    /// The node ahead to which all packets in hand go.
-    #[inline(always)]
-    fn next_alone(&mut self, from: usize) -> Option<NodeIndex> {
-        if !self.emitted.is_empty() {
-            return None;
-        }
-        let edge = self.current.as_ref()?.one_edge()?;
-        if edge == edge::CONTINUE {
-            return self.next_in_chain(from);
-        }
-        let node = self.nodes[from].as_ref()?;
-        let to = match *node.edges.get(usize::from(edge))? {
-            Target::Node(to) => to,
-            Target::Output(arc, interface, to) => match self.chains.of(arc, interface) {
-                None => to,
-                Some(chain) => {
-                    self.current.as_mut()?.leave_by(interface, chain);
-                    return self.next_in_chain(from);
-                }
-            },
-            _ => return None,
+            vector.pass_scratch_on();
+            let is_whole = alone && self.emitted.is_empty();
+            let next = if is_whole { next_alone(way, &self.ways, cx.chains, vector) } else { None };
+            let Some(to) = next else { break n };
+            clock = reckon(&self.nodes_lane, &mut self.sampling, self.is_read, (at, n), clock);
+            index = to;
         };
-        let is_ahead = self.nodes.get(to.0 as usize)?.as_ref()?.rank > node.rank;
-        is_ahead.then_some(to)
-    }
-
-    /// The same of packets that go on along one chain, which are then at its next step.
-    fn next_in_chain(&mut self, from: usize) -> Option<NodeIndex> {
-        let vector = self.current.as_mut()?;
-        let step = self.chains.step(vector.one_cursor()??);
-        let to = step.node?;
-        let is_ahead = self.nodes.get(to.0 as usize)?.as_ref()?.rank > self.nodes[from].as_ref()?.rank;
-        if is_ahead {
-            vector.move_on(step.next);
-        }
-        is_ahead.then_some(to)
+        self.part(index);
+        reckon(&self.nodes_lane, &mut self.sampling, self.is_read, (index.0 as usize, n), clock)
     }
 
     /// Hands on what a node has left in hand, and what it emitted.
@@ -361,7 +289,7 @@ impl Core {
             for mut vector in std::mem::take(&mut self.emitted) {
                 // What was taken leaves its record when it goes on.
                 if vector.traced {
-                    self.trace(from, &vector);
+                    trace(&mut self.tracer, &self.buffers, from, &vector);
                 }
                 vector.pass_scratch_on();
                 self.enqueue(from, vector);
@@ -402,8 +330,7 @@ impl Core {
     }
 
     fn target(&mut self, from: NodeIndex, edge: EdgeIndex) -> Target {
-        let look =
-            |core: &Core| core.nodes[from.0 as usize].as_ref().and_then(|node| node.edges.get(edge as usize).copied());
+        let look = |core: &Core| core.ways[from.0 as usize].edges.get(edge as usize).copied();
         match look(self) {
             Some(Target::Nowhere) | None => {
                 self.learn_edges();
@@ -498,14 +425,13 @@ impl Core {
     /// Queues a vector at a node, into the open vector there when it fits.
     #[inline]
     fn push(&mut self, from: NodeIndex, to: NodeIndex, mut vector: Box<Vector>) {
-        let rank_from = self.nodes[from.0 as usize].as_ref().map_or(0, |node| node.rank);
-        let Some(Some(node)) = self.nodes.get_mut(to.0 as usize) else {
+        if !self.is_here(to) {
             return match self.elsewhere.get(to.0 as usize) {
                 Some(Some(place)) => self.hand_over(to, *place, vector),
                 _ => self.drop_vector(vector, NOWHERE),
             };
-        };
-        if node.rank <= rank_from {
+        }
+        if !self.ways[from.0 as usize].leads_ahead(&self.ways, to) {
             vector.recirculations += 1;
             if vector.recirculations > MAX_RECIRCULATIONS {
                 return self.drop_vector(vector, RECIRCULATED);
@@ -518,7 +444,7 @@ impl Core {
     #[inline]
     pub(super) fn queue(&mut self, to: NodeIndex, vector: Box<Vector>) {
         let node = self.nodes[to.0 as usize].as_mut().expect("the caller has seen it");
-        self.pending[node.rank / 64] |= 1 << (node.rank % 64);
+        mark(&mut self.pending, self.ways[to.0 as usize].rank);
         match node.queue.last_mut() {
             Some(open) if open.room() >= vector.len() => {
                 open.append(&vector, 0);
@@ -541,16 +467,14 @@ impl Core {
                 Target::Output(arc, interface, to) if self.chains.of(arc, interface).is_none() => Target::Node(to),
                 target => target,
             };
-            if let Target::Node(to) = target {
-                let rank_from = self.nodes[from.0 as usize].as_ref().map_or(0, |node| node.rank);
-                if let Some(Some(node)) = self.nodes.get_mut(to.0 as usize)
-                    && node.rank > rank_from
-                    && let Some(open) = node.queue.last_mut()
-                    && open.room() > 0
-                {
-                    vector.move_to(mask, alike, open);
-                    continue;
-                }
+            if let Target::Node(to) = target
+                && self.ways[from.0 as usize].leads_ahead(&self.ways, to)
+                && let Some(Some(node)) = self.nodes.get_mut(to.0 as usize)
+                && let Some(open) = node.queue.last_mut()
+                && open.room() > 0
+            {
+                vector.move_to(mask, alike, open);
+                continue;
             }
             let mut part = self.spare.pop().unwrap_or_else(Vector::new);
             part.clear();
@@ -641,5 +565,79 @@ impl Core {
         self.ledger.dropped += n;
         self.free(&vector);
         self.spare.push(vector);
+    }
+}
+
+/// Counts a call of a node with its packets and, when the clock is read, how long it took. Says what time it is.
+#[inline(always)]
+fn reckon(
+    lane: &Lane<{ node_word::WIDTH }>,
+    sampling: &mut Sampling,
+    is_read: bool,
+    (node, packets): (usize, usize),
+    clock: u64,
+) -> u64 {
+    if !is_read {
+        count_call(lane, node, packets, None);
+        return clock;
+    }
+    let after = ticks();
+    let clocks = after.wrapping_sub(clock);
+    count_call(lane, node, packets, Some(clocks));
+    sampling.note(node, clocks);
+    after
+}
+
+/// Counts a call of a node. All words lie on one cache line.
+#[inline(always)]
+fn count_call(lane: &Lane<{ node_word::WIDTH }>, node: usize, packets: usize, clocks: Option<u64>) {
+    let words = lane.at(node);
+    words[node_word::CALLS].add(1);
+    words[node_word::PACKETS].add(packets as u64);
+    let Some(clocks) = clocks else { return };
+    words[node_word::CLOCKS].add(clocks);
+    if clocks > words[node_word::MAX_CLOCKS].get() {
+        words[node_word::MAX_CLOCKS].set(clocks);
+        words[node_word::MAX_PACKETS].set(packets as u64);
+    }
+}
+
+/// The node ahead to which all packets of a vector go, from a node with this way.
+#[inline(always)]
+fn next_alone(way: &Way, ways: &[Way], chains: &Chains, vector: &mut Vector) -> Option<NodeIndex> {
+    let edge = vector.one_edge()?;
+    if edge == edge::CONTINUE {
+        return next_in_chain(way, ways, chains, vector);
+    }
+    let to = match *way.edges.get(usize::from(edge))? {
+        Target::Node(to) => to,
+        Target::Output(arc, interface, to) => match chains.of(arc, interface) {
+            None => to,
+            Some(chain) => {
+                vector.leave_by(interface, chain);
+                return next_in_chain(way, ways, chains, vector);
+            }
+        },
+        _ => return None,
+    };
+    way.leads_ahead(ways, to).then_some(to)
+}
+
+/// The same of packets that go on along one chain, which are then at its next step.
+fn next_in_chain(way: &Way, ways: &[Way], chains: &Chains, vector: &mut Vector) -> Option<NodeIndex> {
+    let step = chains.step(vector.one_cursor()??);
+    let to = step.node.filter(|to| way.leads_ahead(ways, *to))?;
+    vector.move_on(step.next);
+    Some(to)
+}
+
+/// Records what a node did with the packets that are traced.
+#[cold]
+fn trace(tracer: &mut Tracer, buffers: &Buffers, index: NodeIndex, vector: &Vector) {
+    for i in 0..vector.len() {
+        let row = vector.row(i);
+        if row.flags & flag::TRACED != 0 && vector.edges()[i] != edge::TAKEN {
+            tracer.record(buffers, index, ticks(), vector.edges()[i], row);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What control asks of a worker, applied between rounds: nodes and edges come and go, calls are made.
 
-use super::{CONTROL, Core, NOWHERE, NewNode, Node, Running, Target, worker_word};
+use super::{CONTROL, Core, NOWHERE, NewNode, Node, Running, Target, Way, mark, worker_word};
 use crate::NodeIndex;
 use crate::mailbox::Message;
 use crate::node::Behaviour;
@@ -56,6 +56,7 @@ impl Core {
                 let at = index.0 as usize;
                 if self.nodes.len() <= at {
                     self.nodes.resize_with(at + 1, || None);
+                    self.ways.resize_with(at + 1, Way::default);
                 }
                 if matches!(new.behaviour, Behaviour::Source(_)) {
                     self.sources.push(index);
@@ -64,17 +65,9 @@ impl Core {
                 let NewNode { behaviour, edges, counter_base, name, generation } = *new;
                 let queue = Vec::with_capacity(4);
                 let fired = Vec::new();
-                self.nodes[at] = Some(Node {
-                    behaviour,
-                    edges,
-                    counter_base,
-                    name,
-                    queue,
-                    fired,
-                    rank: 0,
-                    place: i64::MAX,
-                    generation,
-                });
+                self.nodes[at] =
+                    Some(Node { behaviour, counter_base, name, queue, fired, place: i64::MAX, generation });
+                self.ways[at] = Way { rank: 0, edges };
                 self.order.push(index);
                 self.is_unranked = true;
             }
@@ -86,12 +79,12 @@ impl Core {
                 self.elsewhere[at] = Some(place);
             }
             Message::Connect(from, edge, target) => {
-                if let Some(Some(node)) = self.nodes.get_mut(from.0 as usize) {
-                    let edge = edge as usize;
-                    if node.edges.len() <= edge {
-                        node.edges.resize(edge + 1, Target::Nowhere);
+                if self.is_here(from) {
+                    let (edge, edges) = (edge as usize, &mut self.ways[from.0 as usize].edges);
+                    if edges.len() <= edge {
+                        edges.resize(edge + 1, Target::Nowhere);
                     }
-                    node.edges[edge] = target;
+                    edges[edge] = target;
                 }
             }
             Message::Rank(ranks) => {
@@ -118,12 +111,12 @@ impl Core {
         // It costs little: all but a few are in their order already. One that went and came again is in it twice.
         self.order.sort_by_key(|index| (nodes[index.0 as usize].as_ref().map(|node| node.place), index.0));
         self.order.dedup();
-        self.pending = vec![0; self.order.len().div_ceil(64)];
-        for (rank, index) in self.order.iter().enumerate() {
-            let node = self.nodes[index.0 as usize].as_mut().expect("retained above");
-            node.rank = rank;
+        self.pending = vec![0; (self.order.len() + 1).div_ceil(64)];
+        for (index, rank) in self.order.iter().zip(1..) {
+            let node = self.nodes[index.0 as usize].as_ref().expect("retained above");
+            self.ways[index.0 as usize].rank = rank;
             if !node.queue.is_empty() || matches!(node.behaviour, Behaviour::Expand(_)) {
-                self.pending[rank / 64] |= 1 << (rank % 64);
+                mark(&mut self.pending, rank);
             }
         }
     }
@@ -135,6 +128,7 @@ impl Core {
         let Some(mut node) = self.nodes.get_mut(index.0 as usize).and_then(Option::take) else {
             return;
         };
+        self.ways[index.0 as usize] = Way::default();
         self.sources.retain(|source| *source != index);
         let held = if matches!(node.behaviour, Behaviour::Expand(_)) { node.behaviour.held() as u64 } else { 0 };
         node.behaviour.drain(&mut self.buffers);

@@ -175,16 +175,36 @@ pub(crate) struct NewNode {
     pub generation: u32,
 }
 
+/// Where packets go from a node.
+#[derive(Default)]
+struct Way {
+    /// The node's rank among those of this worker, from 1 on, in the order of all nodes; 0: there is no such node here.
+    rank: usize,
+    edges: Vec<Target>,
+}
+
+impl Way {
+    /// Whether a node is here, and behind this one in order.
+    #[inline(always)]
+    fn leads_ahead(&self, ways: &[Way], to: NodeIndex) -> bool {
+        ways.get(to.0 as usize).is_some_and(|way| way.rank > self.rank)
+    }
+}
+
+/// Marks the node of a rank as one that has packets, or is to have a turn.
+#[inline(always)]
+fn mark(pending: &mut [u64], rank: usize) {
+    pending[rank / 64] |= 1 << (rank % 64);
+}
+
 struct Node {
     behaviour: Behaviour,
-    edges: Vec<Target>,
     counter_base: usize,
     name: Arc<str>,
     queue: Vec<Box<Vector>>,
     /// Its timers that are due.
     fired: Vec<u64>,
-    /// Its rank among the nodes of this worker, in the order of all nodes.
-    rank: usize,
+    /// Its place in the order of all nodes.
     place: i64,
     /// Distinguishes it from a later node with the same number.
     generation: u32,
@@ -194,11 +214,13 @@ struct Node {
 pub struct Core {
     thread: usize,
     nodes: Vec<Option<Node>>,
+    /// By the node's number, as long as `nodes`.
+    ways: Vec<Way>,
     /// The places of nodes that live on other workers.
     elsewhere: Vec<Option<Place>>,
     ports: Ports,
     sources: Vec<NodeIndex>,
-    /// Nodes by rank, and a bit for each rank that has packets.
+    /// Nodes by rank, from rank 1 on, and a bit for each rank that has packets.
     order: Vec<NodeIndex>,
     /// The order has changed, and the nodes' ranks are out of date.
     is_unranked: bool,
@@ -279,6 +301,7 @@ impl Worker {
             core: Core {
                 thread,
                 nodes: Vec::new(),
+                ways: Vec::new(),
                 elsewhere: Vec::new(),
                 ports,
                 sources: Vec::new(),
@@ -497,11 +520,17 @@ impl Core {
         self.nodes.iter().flatten().map(held).sum()
     }
 
+    /// Whether a node lives on this worker.
+    #[inline(always)]
+    fn is_here(&self, index: NodeIndex) -> bool {
+        matches!(self.nodes.get(index.0 as usize), Some(Some(_)))
+    }
+
     /// A node's own state, for control's calls. An expand node then gets a turn.
     pub fn node<T: 'static>(&mut self, index: NodeIndex) -> Option<&mut T> {
         let node = self.nodes.get_mut(index.0 as usize)?.as_mut()?;
         if matches!(node.behaviour, Behaviour::Expand(_)) {
-            self.pending[node.rank / 64] |= 1 << (node.rank % 64);
+            mark(&mut self.pending, self.ways[index.0 as usize].rank);
         }
         node.behaviour.as_any().downcast_mut()
     }
@@ -611,8 +640,9 @@ impl Core {
             if let Some(Some(node)) = self.nodes.get_mut(self.running) {
                 node.fired.clear();
             }
-            for node in self.nodes.iter().flatten().filter(|node| !node.fired.is_empty()) {
-                self.pending[node.rank / 64] |= 1 << (node.rank % 64);
+            let fired = |node: &Option<Node>| node.as_ref().is_some_and(|node| !node.fired.is_empty());
+            for (_, way) in self.nodes.iter().zip(&self.ways).filter(|(node, _)| fired(node)) {
+                mark(&mut self.pending, way.rank);
             }
         } // else the pending bits are turns that messages gave to nodes
         self.ledger.held = self.count_held();
