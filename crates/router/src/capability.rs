@@ -1,7 +1,11 @@
-//! What a capability says of itself: its name, its nodes, the packet flags and feature arcs that are its own, and its
-//! features.
+//! What a capability says of itself. The router reads everything about it from its description: the list of all
+//! descriptions ([`crate::CAPABILITIES`]) is the only place outside a capability's folder that names it.
 
+use crate::Router;
+use crate::config::{Part, Phase};
 use crate::interface::Interface;
+use command::CommandSet;
+use std::time::Instant;
 
 /// The names of an interface's own nodes, where all interfaces are meant.
 pub const OUTPUT: &str = "INTERFACE-output";
@@ -9,14 +13,10 @@ pub const TX: &str = "INTERFACE-tx";
 /// Of a sub-interface, ahead of its parent's.
 pub const SUB_OUTPUT: &str = "SUBINTERFACE-output";
 
-impl Capability {
-    /// A capability of which nothing more is known: what an own one leaves open.
-    pub const NONE: Capability =
-        Capability { name: "", description: "", flags: 0, nodes: &[], arcs: &[], features: &[] };
-}
-
-pub struct Capability {
+/// A capability, as its folder describes it. What it leaves out is in [`Description::NONE`].
+pub struct Description {
     pub name: &'static str,
+    /// For `show plugins`; empty: a part of the router without which nothing works, which is not listed there.
     pub description: &'static str,
     /// Packet flags that are its own ([`graph::flag::claimable`]).
     pub flags: u32,
@@ -25,6 +25,52 @@ pub struct Capability {
     /// Feature arcs that are its own, each with the node in which it ends.
     pub arcs: &'static [(&'static str, &'static str)],
     pub features: &'static [FeatureSpec],
+    /// Adds its commands.
+    pub commands: fn(&mut CommandSet<Router>),
+    /// The parts of the running configuration that it states. All parts of a phase come before those of later phases;
+    /// within a phase they are in the order of the list of capabilities.
+    pub statements: &'static [(Phase, Part)],
+    /// What it does when time passes.
+    pub ticks: &'static [Tick],
+    /// Kinds of arguments of commands, and the values that they may have, for completion.
+    pub values: &'static [(&'static str, Values)],
+}
+
+impl Description {
+    /// One that has nothing.
+    pub const NONE: Description = Description {
+        name: "",
+        description: "",
+        flags: 0,
+        nodes: &[],
+        arcs: &[],
+        features: &[],
+        commands: |_| (),
+        statements: &[],
+        ticks: &[],
+        values: &[],
+    };
+}
+
+/// The values that arguments of a kind may have.
+pub type Values = fn(&Router) -> Vec<String>;
+
+/// Work that is due at certain times. [`Router::tick`] does all of it that is due, in the order of the list of
+/// capabilities.
+pub struct Tick {
+    pub when: When,
+    /// Does what is due.
+    pub work: fn(&mut Router, Instant),
+    /// When more will be due, if that is known.
+    pub next: fn(&Router) -> Option<Instant>,
+}
+
+/// When, within one tick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// Before links are looked at: what a link that comes back begins anew must not end because of the time before.
+    BeforeLinks,
+    Usual,
 }
 
 /// A feature: a node that packets of an interface pass where it is enabled ([`graph::Feature`]).

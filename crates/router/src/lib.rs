@@ -47,6 +47,7 @@ pub mod vlan;
 
 pub use events::{Event, QUEUE as EVENT_QUEUE};
 
+use capability::When;
 use capture::Captures;
 use chunks::Chunks;
 use command::{CommandSet, Files};
@@ -289,29 +290,38 @@ pub enum Error {
     System(io::Error),
 }
 
-/// All capabilities, in the order in which packets meet them.
+/// All capabilities. Their order is that of the guide, of `show plugins` and, within a phase, of the configuration.
 // A constant: a static item would have all of them compiled into each test program that uses none.
-pub const CAPABILITIES: [&capability::Capability; 20] = [
-    &packet_generator::CAPABILITY,
+pub const CAPABILITIES: [&capability::Description; 29] = [
     &interface::CAPABILITY,
+    &vlan::CAPABILITY,
+    &memif::CAPABILITY,
     &span::CAPABILITY,
     &handoff::CAPABILITY,
     &ethernet::CAPABILITY,
-    &vlan::CAPABILITY,
-    &arp::CAPABILITY,
+    &ip::CAPABILITY,
     &ip4::CAPABILITY,
-    &icmp::CAPABILITY,
-    &nd::CAPABILITY,
     &ip6::CAPABILITY,
-    &icmp6::CAPABILITY,
-    &mld::CAPABILITY,
     &mpls::CAPABILITY,
     &midchain::CAPABILITY,
     &object::CAPABILITY,
-    &local::CAPABILITY,
     &punt::CAPABILITY,
+    &neighbour::CAPABILITY,
+    &arp::CAPABILITY,
+    &nd::CAPABILITY,
+    &router_advertisement::CAPABILITY,
+    &mld::CAPABILITY,
+    &icmp::CAPABILITY,
+    &icmp6::CAPABILITY,
     &reassembly::CAPABILITY,
+    &local::CAPABILITY,
     &dhcp::CAPABILITY,
+    &packet_generator::CAPABILITY,
+    &config::CAPABILITY,
+    &capture::CAPABILITY,
+    &inspect::CAPABILITY,
+    &logging::CAPABILITY,
+    &absent::CAPABILITY,
 ];
 
 /// No two capabilities have a packet flag in common.
@@ -600,18 +610,10 @@ impl Router {
 
     /// [`Router::tick`] at a given time, so that tests need not sleep.
     pub fn tick_at(&mut self, now: Instant) -> Option<Instant> {
-        // First, because it comes before all else on a link that comes back.
-        self.tick_detection(now);
-        self.tick_links(now);
-        self.tick_stalls(now);
-        self.tick_neighbours(now);
-        self.tick_advertising(now);
-        self.tick_listening(now);
-        self.tick_pings(now);
-        self.tick_arpings(now);
-        self.tick_dhcp(now);
-        self.tick_config(now);
-        self.collect_capture();
+        let ticks = || CAPABILITIES.iter().flat_map(|capability| capability.ticks);
+        for when in [When::BeforeLinks, When::Usual] {
+            ticks().filter(|tick| tick.when == when).for_each(|tick| (tick.work)(self, now));
+        }
         while self.graph.domain().collect_some(COLLECTED) == COLLECTED {
             self.breathe();
         }
@@ -621,62 +623,21 @@ impl Router {
             tables::trim_heap();
         }
         let reclaim = (pending > 0).then(|| now + RECLAIM_INTERVAL);
-        let due = [
-            self.links.next_due(),
-            self.stalls.next_due(),
-            self.neighbours.next_due(),
-            self.detection.next_due(),
-            self.advertising.next_due(),
-            self.listening.next_due(),
-            self.pings.next_due(),
-            self.arpings.next_due(),
-            self.dhcp.next_due(),
-            self.config.next_due(),
-            self.ip.next_due(),
-            reclaim,
-        ];
-        due.into_iter().flatten().min()
+        let due = ticks().map(|tick| (tick.next)(self)).chain([self.ip.next_due(), reclaim]);
+        due.flatten().min()
     }
 }
 
 /// The values that a command's argument of this type may have, for completion.
 pub fn values(router: &Router, kind: &str) -> Vec<String> {
-    match kind {
-        "interface" => router.interfaces.iter().map(|interface| interface.name.clone()).collect(),
-        "node" => router.graph.nodes().iter().map(|node| node.name.clone()).collect(),
-        "stream" => router.streams.0.iter().map(|stream| stream.name.clone()).collect(),
-        "class" => router.log.class_names(),
-        _ => Vec::new(),
-    }
+    let known = CAPABILITIES.iter().flat_map(|capability| capability.values).find(|(known, _)| *known == kind);
+    known.map_or_else(Vec::new, |(_, values)| values(router))
 }
 
 /// The commands of all capabilities.
 pub fn commands() -> CommandSet<Router> {
     let mut set = CommandSet::new();
     set.guard_paths(config::may_reach);
-    interface::cli::register(&mut set);
-    vlan::cli::register(&mut set);
-    memif::cli::register(&mut set);
-    ip::cli::register(&mut set);
-    ip6::cli::register(&mut set);
-    mpls::cli::register(&mut set);
-    punt::cli::register(&mut set);
-    neighbour::cli::register(&mut set);
-    arp::cli::register(&mut set);
-    nd::cli::register(&mut set);
-    router_advertisement::cli::register(&mut set);
-    mld::cli::register(&mut set);
-    reassembly::cli::register(&mut set);
-    icmp::cli::register(&mut set);
-    local::cli::register(&mut set);
-    dhcp::cli::register(&mut set);
-    packet_generator::cli::register(&mut set);
-    span::cli::register(&mut set);
-    handoff::cli::register(&mut set);
-    config::cli::register(&mut set);
-    capture::cli::register(&mut set);
-    inspect::register(&mut set);
-    logging::cli::register(&mut set);
-    absent::register(&mut set);
+    CAPABILITIES.iter().for_each(|capability| (capability.commands)(&mut set));
     set
 }

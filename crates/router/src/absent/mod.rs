@@ -2,7 +2,10 @@
 //! answer to such a line says so and names a replacement if there is one. It does not say that the word is unknown.
 
 use crate::Router;
+use crate::capability::Description;
 use command::{Becomes, CommandSet};
+
+pub(crate) const CAPABILITY: Description = Description { name: "absent", commands: register, ..Description::NONE };
 
 /// First words of commands, and what is known instead; empty: nothing.
 const ABSENT: &[(&str, &str)] = &[

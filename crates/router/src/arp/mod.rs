@@ -9,7 +9,8 @@ pub(crate) mod config;
 mod input;
 mod send;
 
-use crate::capability::Capability;
+use crate::capability::Description;
+use crate::config::{Part, Phase};
 use crate::events::EventSender;
 use crate::interface::SharedViews;
 use crate::ip::Fibs4;
@@ -26,12 +27,13 @@ use std::sync::Arc;
 use tables::ObjectHandle;
 use wire::Family;
 
-/// For `show plugins` and `show features`.
-pub(crate) const CAPABILITY: Capability = Capability {
+pub(crate) const CAPABILITY: Description = Description {
     name: "arp",
     description: "Address Resolution Protocol (RFC 826)",
     nodes: &["arp-input", "ip4-glean", "ip4-arp"],
-    ..Capability::NONE
+    commands: cli::register,
+    statements: &[(Phase::Neighbours, Part::Few(config::statements))],
+    ..Description::NONE
 };
 
 /// Nodes that the control thread sends messages to.

@@ -9,3 +9,13 @@ mod control;
 mod file;
 
 pub use control::{CaptureError, Captures};
+
+use crate::capability::{Description, Tick, When};
+
+pub(crate) const CAPABILITY: Description = Description {
+    name: "capture",
+    description: "Packets written to a file, with the reason of their drop",
+    commands: cli::register,
+    ticks: &[Tick { when: When::Usual, work: |router, _| router.collect_capture(), next: |_| None }],
+    ..Description::NONE
+};

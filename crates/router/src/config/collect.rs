@@ -1,61 +1,64 @@
 //! Collects what operators stated, a part at a time. Routes and interfaces may be many, so other clients are answered
-//! between two parts. One line a capability.
+//! between two parts.
 
 use super::{ConfigError, Statement, Statements};
 use crate::listing::{PAGE, Pages};
-use crate::{
-    Router, arp, check_memory, dhcp, handoff, icmp, interface, ip, logging, mld, mpls, nd, neighbour, packet_generator,
-    punt, reassembly, router_advertisement, span,
-};
+use crate::{CAPABILITIES, Router, check_memory};
 
-/// How the statements of a capability begin.
-enum Capability {
+/// How the statements of a part of the configuration are collected.
+pub enum Part {
     /// Few statements: all at once.
     Few(fn(&Router, &mut Vec<Statement>)),
     /// As many statements as there are routes, neighbours or interfaces: some at a time.
     Many(fn() -> Box<dyn Statements>),
 }
-use Capability::{Few, Many};
 
-/// Ordered so that each statement can be carried out again after those before it.
-const CAPABILITIES: [Capability; 24] = [
-    Few(logging::config::statements),
-    Few(nd::config::statements),
-    Few(ip::vrf::statements),
-    Few(ip::flow_hash::statements),
-    Few(mpls::config::tables),
-    Few(crate::memif::config::statements),
-    Many(interface::config::statements),
-    Few(span::config::statements),
-    Few(handoff::config::statements),
-    Few(router_advertisement::config::statements),
-    Few(mld::config::statements),
-    // Before the neighbours: a neighbour may be on its link only because it is proxied.
-    Few(nd::config::proxied),
-    Few(neighbour::config::limits),
-    Many(neighbour::config::statements),
-    Few(arp::config::statements),
-    Few(ip::config::statements),
-    Many(ip::config::routes),
-    Many(mpls::config::statements),
-    Few(ip::vrf::limits),
-    Few(punt::config::statements),
-    Few(icmp::config::statements),
-    Few(reassembly::config::statements),
-    Few(dhcp::config::statements),
-    Few(packet_generator::config::statements),
-];
+/// When a part of the configuration is carried out: each after what it needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// The log, so that it tells of all that follows.
+    Log,
+    /// What holds for the whole router.
+    Basics,
+    /// Routing and label tables.
+    Tables,
+    /// What interfaces need to be created.
+    Sockets,
+    Interfaces,
+    /// What is enabled on interfaces.
+    OnInterfaces,
+    /// Before the neighbours: a neighbour may be on its link only because it is proxied.
+    Proxies,
+    Neighbours,
+    Routes,
+    /// Bounds, which would refuse what is there already.
+    Limits,
+    /// What the router does beyond forwarding.
+    Services,
+}
+
+/// The parts of all capabilities, in the order in which they are carried out.
+fn parts() -> Vec<&'static Part> {
+    let mut parts: Vec<&'static (Phase, Part)> = CAPABILITIES.iter().flat_map(|one| one.statements).collect();
+    parts.sort_by_key(|(phase, _)| *phase); // a stable sort
+    parts.into_iter().map(|(_, part)| part).collect()
+}
 
 /// Most parts that are collected for one page.
 const PARTS: usize = 16;
 
 /// A configuration that is being collected.
-#[derive(Default)]
 pub(super) struct Collecting {
-    /// How many capabilities were asked.
-    asked: usize,
+    /// The parts that are still to be asked.
+    rest: std::vec::IntoIter<&'static Part>,
     /// The statements of the last one, while there may be more.
     more: Option<Box<dyn Statements>>,
+}
+
+impl Default for Collecting {
+    fn default() -> Collecting {
+        Collecting { rest: parts().into_iter(), more: None }
+    }
 }
 
 impl Collecting {
@@ -67,12 +70,11 @@ impl Collecting {
             }
             return true;
         }
-        match CAPABILITIES.get(self.asked) {
+        match self.rest.next() {
             None => return false,
-            Some(Few(state)) => state(router, into),
-            Some(Many(begin)) => self.more = Some(begin()),
+            Some(Part::Few(state)) => state(router, into),
+            Some(Part::Many(begin)) => self.more = Some(begin()),
         }
-        self.asked += 1;
         true
     }
 }
@@ -141,5 +143,27 @@ impl Router {
         }
         self.aside(move || drop(plan));
         Ok(statements)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A part that needs another one stands behind it, whatever the order of the capabilities.
+    #[test]
+    fn parts_are_carried_out_by_phase_and_none_is_left_out() {
+        let ordered = parts();
+        let stated = || CAPABILITIES.iter().flat_map(|one| one.statements);
+        assert_eq!(ordered.len(), stated().count());
+        let place = |part: &Part| ordered.iter().position(|other| std::ptr::eq(*other, part)).expect("it is there");
+        for (phase, part) in stated() {
+            for (later, other) in stated().filter(|(other, _)| other > phase) {
+                assert!(place(part) < place(other), "{phase:?} is behind {later:?}");
+            }
+        }
+        assert!(
+            stated().any(|(phase, _)| *phase == Phase::Log) && stated().any(|(phase, _)| *phase == Phase::Services)
+        );
     }
 }

@@ -14,10 +14,23 @@ mod collect;
 pub mod control;
 mod plan;
 
+pub use collect::{Part, Phase};
 pub use control::ConfigError;
 pub(crate) use control::may_reach;
 
 use crate::Router;
+use crate::capability::{Description, Tick, When};
+
+pub(crate) const CAPABILITY: Description = Description {
+    name: "config",
+    commands: cli::register,
+    ticks: &[Tick {
+        when: When::Usual,
+        work: |router, now| router.tick_config(now),
+        next: |router| router.config.next_due(),
+    }],
+    ..Description::NONE
+};
 
 /// One thing that an operator stated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +71,7 @@ impl Statement {
 }
 
 /// The statements of a capability that may have many, some at a time. The router may change between two calls.
-pub(crate) trait Statements: Send {
+pub trait Statements: Send {
     /// Adds some more statements, about [`crate::listing::PAGE`]. Returns whether there may be more.
     fn go_on(&mut self, router: &Router, into: &mut Vec<Statement>) -> bool;
 }

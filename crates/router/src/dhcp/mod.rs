@@ -12,7 +12,8 @@ mod input;
 pub use control::DhcpClients;
 pub(crate) use input::SharedClients;
 
-use crate::capability::Capability;
+use crate::capability::{Description, Tick, When};
+use crate::config::{Part, Phase};
 use crate::events::EventSender;
 use graph::{Behaviour, Graph, GraphError, InterfaceIndex};
 use input::ClientTable;
@@ -22,9 +23,19 @@ use std::sync::Arc;
 use wire::MacAddress;
 use wire::dhcp::Kind;
 
-/// For `show plugins` and `show features`.
-pub(crate) const CAPABILITY: Capability =
-    Capability { name: "dhcp", description: "DHCP client (RFC 2131)", nodes: &[input::NAME], ..Capability::NONE };
+pub(crate) const CAPABILITY: Description = Description {
+    name: "dhcp",
+    description: "DHCP client (RFC 2131)",
+    nodes: &[input::NAME],
+    commands: cli::register,
+    statements: &[(Phase::Services, Part::Few(config::statements))],
+    ticks: &[Tick {
+        when: When::Usual,
+        work: |router, now| router.tick_dhcp(now),
+        next: |router| router.dhcp.next_due(),
+    }],
+    ..Description::NONE
+};
 
 /// Most of a server's text that the log shows.
 const MAX_TEXT: usize = 32;

@@ -6,19 +6,18 @@ mod llc;
 mod snap;
 mod station;
 
-use crate::capability::Capability;
+use crate::capability::Description;
 use crate::interface::{InterfaceCounters, SharedViews};
 use crate::ip::Fibs4;
 use graph::{Behaviour, Context, Graph, GraphError, NodeIndex, Row};
 
-/// For `show plugins` and `show features`.
-pub(crate) const CAPABILITY: Capability = Capability {
+pub(crate) const CAPABILITY: Description = Description {
     name: "ethernet",
     description: "Ethernet frames in, their IPv4 headers examined in the same pass",
     nodes: &["ethernet-input", "llc-input", "snap-input"],
     // A switch begins the second.
     arcs: &[("l2-input", "llc-input"), ("l2-output", "interface-output")],
-    ..Capability::NONE
+    ..Description::NONE
 };
 
 /// Registers the capability's nodes.

@@ -14,17 +14,19 @@ mod node;
 pub use control::Handoff;
 pub use node::Shares;
 
-use crate::capability::{Capability, FeatureSpec};
+use crate::capability::{Description, FeatureSpec};
+use crate::config::{Part, Phase};
 use crate::interface::{Interface, SharedViews};
 use graph::{Behaviour, Graph, GraphError};
 
-/// For `show plugins` and `show features`.
-pub(crate) const CAPABILITY: Capability = Capability {
+pub(crate) const CAPABILITY: Description = Description {
     name: "handoff",
     description: "Packets of an interface shared out among workers by flow",
     nodes: &["worker-handoff"],
     features: &[FeatureSpec::new("device-input", "worker-handoff", shared_out)],
-    ..Capability::NONE
+    commands: cli::register,
+    statements: &[(Phase::OnInterfaces, Part::Few(config::statements))],
+    ..Description::NONE
 };
 
 fn shared_out(interface: &Interface) -> String {

@@ -15,7 +15,8 @@ pub use error::Report;
 pub(crate) use input::OUR_TTL;
 pub(crate) use policy::{Policy, SharedPolicy, Switches};
 
-use crate::capability::Capability;
+use crate::capability::{Description, Tick, When};
+use crate::config::{Part, Phase};
 use crate::events::EventSender;
 use crate::interface::SharedViews;
 use crate::ip::Fibs4;
@@ -27,13 +28,19 @@ use wire::Family;
 /// The packet leaves by the interface that received it, and its sender was sent a redirect if it should get one.
 pub(crate) const REDIRECTED: u32 = graph::flag::claimable(0);
 
-/// For `show plugins` and `show features`.
-pub(crate) const CAPABILITY: Capability = Capability {
+pub(crate) const CAPABILITY: Description = Description {
     name: "icmp",
     description: "Internet Control Message Protocol (RFC 792): echo, errors, redirects",
     flags: REDIRECTED,
     nodes: &["ip4-icmp-input", "ip4-icmp-error", "ip4-redirect"],
-    ..Capability::NONE
+    commands: cli::register,
+    statements: &[(Phase::Services, Part::Few(config::statements))],
+    ticks: &[Tick {
+        when: When::Usual,
+        work: |router, now| router.tick_pings(now),
+        next: |router| router.pings.next_due(),
+    }],
+    ..Description::NONE
 };
 
 /// Registers the capability's nodes.

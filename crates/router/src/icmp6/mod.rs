@@ -9,7 +9,7 @@ pub(crate) use error::forbidden;
 pub(crate) use input::{Icmp6Input, becomes_ours};
 pub(crate) use reply_path::{ReplyPath, choose as choose_reply_path};
 
-use crate::capability::Capability;
+use crate::capability::Description;
 use crate::events::EventSender;
 use crate::icmp::{SharedPolicy, ping};
 use crate::interface::SharedViews;
@@ -19,12 +19,11 @@ use graph::{Behaviour, Graph, GraphError};
 use tables::ObjectHandle;
 use wire::Family;
 
-/// For `show plugins` and `show features`.
-pub(crate) const CAPABILITY: Capability = Capability {
+pub(crate) const CAPABILITY: Description = Description {
     name: "icmp6",
     description: "Internet Control Message Protocol for IPv6 (RFC 4443): echo, errors",
     nodes: &["ip6-icmp-input", "ip6-icmp-error"],
-    ..Capability::NONE
+    ..Description::NONE
 };
 
 /// Registers the capability's nodes.

@@ -28,12 +28,25 @@ pub use trace_filter::TraceFilter;
 pub(crate) use trace_filter::predicate;
 
 use crate::Router;
+use crate::capability::{Description, Tick, When};
 use command::table::centred;
 use command::{Args, Command, CommandSet, reply};
 use graph::time;
 use serde::Serialize;
 use std::fmt;
 use std::time::Instant;
+
+pub(crate) const CAPABILITY: Description = Description {
+    name: "inspect",
+    commands: register,
+    ticks: &[Tick {
+        when: When::Usual,
+        work: |router, now| router.tick_stalls(now),
+        next: |router| router.stalls.next_due(),
+    }],
+    values: &[("node", |router| router.graph.nodes().iter().map(|node| node.name.clone()).collect())],
+    ..Description::NONE
+};
 
 /// The program's version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

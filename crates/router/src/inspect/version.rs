@@ -28,7 +28,8 @@ pub fn register(set: &mut CommandSet<Router>) {
         .also("show version {{ [verbose] | [cmdline] }}"),
     );
     set.add(Command::new("show plugins", "Show the capabilities that are built in.", |_: &mut Router, _: &Args| {
-        let built_in = CAPABILITIES.iter().map(|capability| BuiltIn {
+        let shown = CAPABILITIES.iter().filter(|capability| !capability.description.is_empty());
+        let built_in = shown.map(|capability| BuiltIn {
             name: capability.name,
             version: VERSION,
             description: capability.description,

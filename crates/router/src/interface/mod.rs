@@ -29,19 +29,27 @@ pub use mtu::Mtus;
 pub use station::MAX_SECONDARY_MACS;
 pub use view::{InterfaceView, SharedViews, ViewTable};
 
-use crate::capability::{self, Capability};
+use crate::capability::{self, Description, Tick, When};
+use crate::config::{Part, Phase};
 use graph::registry::MAX_INTERFACES;
 use graph::{Behaviour, CounterTable, Graph, GraphError, NodeIndex};
 use std::io;
 use std::sync::Arc;
 
-/// For `show plugins` and `show features`.
-pub(crate) const CAPABILITY: Capability = Capability {
+pub(crate) const CAPABILITY: Description = Description {
     name: "interface",
     description: "Interfaces on null, loopback, pg, tap, af_packet, af_xdp and memif devices",
     nodes: &["interface-output", output::OUTPUT_ARC_END, capability::OUTPUT, capability::TX],
     arcs: &[(drivers::input::ARC, "ethernet-input"), (output::OUTPUT_ARC, output::OUTPUT_ARC_END)],
-    ..Capability::NONE
+    commands: cli::register,
+    statements: &[(Phase::Interfaces, Part::Many(config::statements))],
+    ticks: &[Tick {
+        when: When::Usual,
+        work: |router, now| router.tick_links(now),
+        next: |router| router.links.next_due(),
+    }],
+    values: &[("interface", |router| router.interfaces.iter().map(|interface| interface.name.clone()).collect())],
+    ..Description::NONE
 };
 
 /// Counters by interface, as the stats segment names them.

@@ -36,6 +36,22 @@ mod table;
 pub(crate) mod vrf;
 mod why;
 
+use crate::capability::Description;
+use crate::config::{Part, Phase};
+
+pub(crate) const CAPABILITY: Description = Description {
+    name: "ip",
+    commands: cli::register,
+    statements: &[
+        (Phase::Tables, Part::Few(vrf::statements)),
+        (Phase::Tables, Part::Few(flow_hash::statements)),
+        (Phase::Routes, Part::Few(config::statements)),
+        (Phase::Routes, Part::Many(config::routes)),
+        (Phase::Limits, Part::Few(vrf::limits)),
+    ],
+    ..Description::NONE
+};
+
 /// Counts the routing tables to which routes have sent the packet.
 pub(crate) const TABLES: u32 = graph::flag::claimable(5) | graph::flag::claimable(6);
 

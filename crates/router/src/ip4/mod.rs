@@ -13,7 +13,7 @@ pub(crate) mod settings;
 
 pub use settings::Settings;
 
-use crate::capability::{Capability, FeatureSpec};
+use crate::capability::{Description, FeatureSpec};
 use crate::icmp::SharedPolicy;
 use crate::interface::{Interface, InterfaceCounters, SharedViews};
 use crate::ip::Fibs4;
@@ -34,8 +34,7 @@ pub(crate) const OPTIONS: u32 = graph::flag::claimable(4);
 
 pub(crate) use rewrite::{COUNTERS as JUDGED, SPECIAL, depart, judge};
 
-/// For `show plugins` and `show features`.
-pub(crate) const CAPABILITY: Capability = Capability {
+pub(crate) const CAPABILITY: Description = Description {
     name: "ip4",
     description: "IPv4 input, routing, forwarding, local delivery",
     flags: OPTIONS | TABLES,
@@ -61,6 +60,7 @@ pub(crate) const CAPABILITY: Capability = Capability {
         FeatureSpec::new("ip4-unicast", "ip4-rx-urpf", checks_sources),
         FeatureSpec::new("ip4-multicast", "ip4-rx-urpf", checks_sources),
     ],
+    ..Description::NONE
 };
 
 fn checks_sources(interface: &Interface) -> String {

@@ -18,7 +18,7 @@ pub use addresses::Ip6Error;
 pub(crate) use addresses::local_route;
 pub use view::{Ip6View, subnet_router_anycast};
 
-use crate::capability::{Capability, FeatureSpec};
+use crate::capability::{Description, FeatureSpec};
 use crate::icmp::SharedPolicy;
 use crate::interface::{Interface, InterfaceCounters, SharedViews};
 use crate::ip::Fibs6;
@@ -41,8 +41,7 @@ pub(crate) const OUR_HOP_LIMIT: u8 = 64;
 
 pub(crate) use rewrite::{COUNTERS as JUDGED, SPECIAL, depart, judge};
 
-/// For `show plugins` and `show features`.
-pub(crate) const CAPABILITY: Capability = Capability {
+pub(crate) const CAPABILITY: Description = Description {
     name: "ip6",
     description: "IPv6 (RFC 8200) input, routing, forwarding, local delivery",
     nodes: &[
@@ -66,7 +65,8 @@ pub(crate) const CAPABILITY: Capability = Capability {
         FeatureSpec::new("ip6-unicast", "ip6-rx-urpf", checks_sources),
         FeatureSpec::new("ip6-multicast", "ip6-rx-urpf", checks_sources),
     ],
-    ..Capability::NONE
+    commands: cli::register,
+    ..Description::NONE
 };
 
 fn checks_sources(interface: &Interface) -> String {

@@ -15,7 +15,7 @@ pub use control::UdpListeners;
 pub use udp::{DatagramAt, datagram_at};
 pub(crate) use udp::{PortTable, SharedPorts};
 
-use crate::capability::Capability;
+use crate::capability::Description;
 use crate::icmp::SharedPolicy;
 use crate::interface::SharedViews;
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
@@ -23,12 +23,12 @@ use tcp_reset::TcpReset;
 use udp::UdpLookup;
 use wire::Family;
 
-/// For `show plugins` and `show features`.
-pub(crate) const CAPABILITY: Capability = Capability {
+pub(crate) const CAPABILITY: Description = Description {
     name: "local",
     description: "Local delivery: UDP ports, TCP resets",
     nodes: &[udp::NAME4, tcp_reset::NAME4, udp::NAME6, tcp_reset::NAME6],
-    ..Capability::NONE
+    commands: cli::register,
+    ..Description::NONE
 };
 
 /// Nodes that the control thread sends messages to.

@@ -19,12 +19,22 @@ pub use level::Level;
 pub use ring::Entry;
 pub use timestamp::Timestamp;
 
+use crate::capability::Description;
+use crate::config::{Part, Phase};
 use ring::Ring;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant, SystemTime};
 use throttle::{Throttle, Verdict};
+
+pub(crate) const CAPABILITY: Description = Description {
+    name: "logging",
+    commands: cli::register,
+    statements: &[(Phase::Log, Part::Few(config::statements))],
+    values: &[("class", |router| router.log.class_names())],
+    ..Description::NONE
+};
 
 /// By default, how many entries are kept; then the fewest and most.
 pub const DEFAULT_SIZE: u32 = 512;

@@ -8,3 +8,13 @@ pub mod control;
 mod show;
 
 pub use control::{Memif, MemifError};
+
+use crate::capability::Description;
+use crate::config::{Part, Phase};
+
+pub(crate) const CAPABILITY: Description = Description {
+    name: "memif",
+    commands: cli::register,
+    statements: &[(Phase::Sockets, Part::Few(config::statements))],
+    ..Description::NONE
+};

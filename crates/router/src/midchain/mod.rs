@@ -23,7 +23,7 @@ mod tx;
 pub use control::{Encapsulation, EncapsulationError};
 pub use fix_up::{FixUp, FixUpNumber};
 
-use crate::capability::Capability;
+use crate::capability::Description;
 use crate::interface::{InterfaceCounters, SharedViews};
 use fix_up::FixUps;
 use graph::{Behaviour, Graph, GraphError};
@@ -32,7 +32,7 @@ use std::sync::Arc;
 use tables::{Lookup4, Lookup6, ObjectHandle};
 
 /// For `show plugins`.
-pub(crate) const CAPABILITY: Capability = Capability {
+pub(crate) const CAPABILITY: Description = Description {
     name: "midchain",
     description: "Headers in front of packets, for tunnels",
     nodes: &[
@@ -43,7 +43,7 @@ pub(crate) const CAPABILITY: Capability = Capability {
         "ip6-midchain-offloads",
         "ip6-midchain-tx",
     ],
-    ..Capability::NONE
+    ..Description::NONE
 };
 
 /// Registers the capability's nodes; gives the functions that complete headers.

@@ -12,19 +12,26 @@ mod input;
 pub mod querier;
 mod send;
 
-use crate::capability::Capability;
+use crate::capability::{Description, Tick, When};
+use crate::config::{Part, Phase};
 use crate::events::EventSender;
 use crate::interface::SharedViews;
 use graph::{Behaviour, Graph, GraphError, InterfaceIndex};
 use std::net::Ipv6Addr;
 use wire::mld::Query;
 
-/// For `show plugins` and `show features`.
-pub(crate) const CAPABILITY: Capability = Capability {
+pub(crate) const CAPABILITY: Description = Description {
     name: "mld",
     description: "Multicast Listener Discovery (RFC 3810): own groups are reported, queries answered and sent",
     nodes: &["icmp6-multicast-listener"],
-    ..Capability::NONE
+    commands: cli::register,
+    statements: &[(Phase::OnInterfaces, Part::Few(config::statements))],
+    ticks: &[Tick {
+        when: When::Usual,
+        work: |router, now| router.tick_listening(now),
+        next: |router| router.listening.next_due(),
+    }],
+    ..Description::NONE
 };
 
 /// What workers tell control of it.

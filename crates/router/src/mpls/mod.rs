@@ -25,7 +25,8 @@ pub mod tunnel;
 
 pub use control::MplsError;
 
-use crate::capability::Capability;
+use crate::capability::Description;
+use crate::config::{Part, Phase};
 use crate::icmp::SharedPolicy;
 use crate::interface::{InterfaceCounters, SharedViews};
 use disposition::Disposition;
@@ -38,8 +39,7 @@ use wire::Family;
 /// The packet was received with a label, whose entry stands before its network header.
 pub(crate) const BEHIND_LABEL: u32 = graph::flag::claimable(7);
 
-/// For `show plugins` and `show features`.
-pub(crate) const CAPABILITY: Capability = Capability {
+pub(crate) const CAPABILITY: Description = Description {
     name: "mpls",
     description: "Multiprotocol Label Switching (RFC 3031): swap, push, pop, label switched paths",
     flags: BEHIND_LABEL,
@@ -57,7 +57,9 @@ pub(crate) const CAPABILITY: Capability = Capability {
         "ip6-mpls-label-imposition-uniform",
     ],
     arcs: &[("mpls-input", "mpls-lookup"), ("mpls-output", "interface-output")],
-    ..Capability::NONE
+    commands: cli::register,
+    statements: &[(Phase::Tables, Part::Few(config::tables)), (Phase::Routes, Part::Many(config::statements))],
+    ..Description::NONE
 };
 
 /// Nodes to which other capabilities connect edges.

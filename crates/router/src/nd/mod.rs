@@ -15,7 +15,8 @@ mod send;
 
 pub(crate) use input::finish;
 
-use crate::capability::Capability;
+use crate::capability::{Description, Tick, When};
+use crate::config::{Part, Phase};
 use crate::events::EventSender;
 use crate::icmp::SharedPolicy;
 use crate::icmp::redirect::{Redirect, Tables};
@@ -30,12 +31,18 @@ use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use tables::ObjectHandle;
 use wire::Family;
 
-/// For `show plugins` and `show features`.
-pub(crate) const CAPABILITY: Capability = Capability {
+pub(crate) const CAPABILITY: Description = Description {
     name: "nd",
     description: "Neighbor Discovery for IPv6 (RFC 4861)",
     nodes: &["icmp6-neighbor-discovery", "ip6-glean", "ip6-discover-neighbor", "ip6-redirect", "ip6-stale-neighbor"],
-    ..Capability::NONE
+    commands: cli::register,
+    statements: &[(Phase::Basics, Part::Few(config::statements)), (Phase::Proxies, Part::Few(config::proxied))],
+    ticks: &[Tick {
+        when: When::BeforeLinks,
+        work: |router, now| router.tick_detection(now),
+        next: |router| router.detection.next_due(),
+    }],
+    ..Description::NONE
 };
 
 /// Nodes that the control thread sends messages to.

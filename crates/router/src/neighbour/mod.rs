@@ -21,10 +21,31 @@ pub mod resolve;
 pub(crate) mod stale;
 pub(crate) mod table;
 
+use crate::capability::{Description, Tick, When};
+use crate::config::{Part, Phase};
 use graph::InterfaceIndex;
 use std::net::IpAddr;
 use std::ops::{Index, IndexMut};
 use wire::{Family, MacAddress};
+
+pub(crate) const CAPABILITY: Description = Description {
+    name: "neighbour",
+    commands: cli::register,
+    statements: &[(Phase::Neighbours, Part::Few(config::limits)), (Phase::Neighbours, Part::Many(config::statements))],
+    ticks: &[
+        Tick {
+            when: When::Usual,
+            work: |router, now| router.tick_neighbours(now),
+            next: |router| router.neighbours.next_due(),
+        },
+        Tick {
+            when: When::Usual,
+            work: |router, now| router.tick_arpings(now),
+            next: |router| router.arpings.next_due(),
+        },
+    ],
+    ..Description::NONE
+};
 
 /// A neighbour: an address on an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

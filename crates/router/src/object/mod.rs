@@ -7,7 +7,7 @@
 //!
 //! The node finds the object in `target` ([`tables::object::ObjectRef::custom`]).
 
-use crate::capability::Capability;
+use crate::capability::Description;
 use crate::ip::class;
 use crate::ip::control::{Path, PathAction};
 use crate::{Error, Router};
@@ -27,11 +27,11 @@ graph::edges! {
 }
 
 /// For `show plugins`.
-pub(crate) const CAPABILITY: Capability = Capability {
+pub(crate) const CAPABILITY: Description = Description {
     name: "object",
     description: "Routes to the nodes of other capabilities",
     nodes: &["object-dispatch"],
-    ..Capability::NONE
+    ..Description::NONE
 };
 
 /// `object-dispatch`. Reads: `target` (a custom object). Next: the node that the object names.

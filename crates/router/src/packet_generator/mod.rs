@@ -5,7 +5,8 @@ pub(crate) mod config;
 pub mod entry;
 mod stall;
 
-use crate::capability::Capability;
+use crate::capability::Description;
+use crate::config::{Part, Phase};
 use crate::interface::InterfaceCounters;
 use crate::{Error, Router};
 use drivers::pg::{PgInput, Stream};
@@ -13,9 +14,14 @@ use graph::{Behaviour, Core, Graph, GraphError, InterfaceIndex, NodeIndex};
 use stall::Stall;
 use std::time::Duration;
 
-/// For `show plugins` and `show features`.
-pub(crate) const CAPABILITY: Capability =
-    Capability { name: "packet-generator", description: "Streams of made or replayed packets", ..Capability::NONE };
+pub(crate) const CAPABILITY: Description = Description {
+    name: "packet-generator",
+    description: "Streams of made or replayed packets",
+    commands: cli::register,
+    statements: &[(Phase::Services, Part::Few(config::statements))],
+    values: &[("stream", |router| router.streams.0.iter().map(|stream| stream.name.clone()).collect())],
+    ..Description::NONE
+};
 
 /// Nodes that control calls.
 pub(crate) struct Nodes {

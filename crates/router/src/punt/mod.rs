@@ -17,8 +17,9 @@ mod unclaimed;
 pub use control::Punts;
 pub(crate) use unclaimed::Unclaimed;
 
-use crate::capability::Capability;
+use crate::capability::Description;
 use crate::chunks::Chunks;
+use crate::config::{Part, Phase};
 use crate::interface::InterfaceCounters;
 use crate::rate::Limit;
 use graph::{Behaviour, Graph, GraphError, InterfaceIndex};
@@ -31,14 +32,15 @@ use wire::Family;
 /// The packet is on its way to the host, which gets it unchanged.
 pub(crate) const PUNTED: u32 = graph::flag::claimable(1);
 
-/// For `show plugins` and `show features`.
-pub(crate) const CAPABILITY: Capability = Capability {
+pub(crate) const CAPABILITY: Description = Description {
     name: "punt",
     description: "Packets for the host behind this router",
     flags: PUNTED,
     nodes: &["ip4-punt", "ip4-punt-redirect", "ip6-punt", "ip6-punt-redirect"],
     arcs: &[("ip4-punt", node::end_of_arc(Family::Ip4)), ("ip6-punt", node::end_of_arc(Family::Ip6))],
-    ..Capability::NONE
+    commands: cli::register,
+    statements: &[(Phase::Services, Part::Few(config::statements))],
+    ..Description::NONE
 };
 
 /// Where packets for the host go.

@@ -17,7 +17,8 @@ pub use control::Reassembly;
 pub use datagrams::Shown;
 pub use limits::Limits;
 
-use crate::capability::Capability;
+use crate::capability::Description;
+use crate::config::{Part, Phase};
 use crate::ip::fibs::{Fibs4, Fibs6};
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use node::Tables;
@@ -26,13 +27,14 @@ use wire::Family;
 /// The packet was reassembled from fragments.
 pub(crate) const REASSEMBLED: u32 = graph::flag::claimable(2);
 
-/// For `show plugins` and `show features`.
-pub(crate) const CAPABILITY: Capability = Capability {
+pub(crate) const CAPABILITY: Description = Description {
     name: "reassembly",
     description: "Reassembly of fragmented datagrams to the router (RFC 815)",
     flags: REASSEMBLED,
     nodes: &[node::NAME4, node::NAME6],
-    ..Capability::NONE
+    commands: cli::register,
+    statements: &[(Phase::Services, Part::Few(config::statements))],
+    ..Description::NONE
 };
 
 /// Nodes that control talks to.

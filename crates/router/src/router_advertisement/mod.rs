@@ -14,10 +14,25 @@ pub mod settings;
 
 pub use settings::{PrefixSettings, Settings, SettingsError};
 
+use crate::capability::{Description, Tick, When};
+use crate::config::{Part, Phase};
 use graph::InterfaceIndex;
 use std::net::Ipv6Addr;
 use wire::MacAddress;
 use wire::nd::RouterAdvertisement;
+
+pub(crate) const CAPABILITY: Description = Description {
+    name: "router-advertisement",
+    description: "Routers advertise prefixes and themselves to IPv6 hosts (RFC 4861)",
+    commands: cli::register,
+    statements: &[(Phase::OnInterfaces, Part::Few(config::statements))],
+    ticks: &[Tick {
+        when: When::Usual,
+        work: |router, now| router.tick_advertising(now),
+        next: |router| router.advertising.next_due(),
+    }],
+    ..Description::NONE
+};
 
 /// What workers report to the control thread about routers and hosts on a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

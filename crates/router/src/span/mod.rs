@@ -14,15 +14,15 @@ mod output;
 
 pub use control::{MAX_DESTINATIONS, Session};
 
-use crate::capability::{Capability, FeatureSpec, no_more};
+use crate::capability::{Description, FeatureSpec, no_more};
+use crate::config::{Part, Phase};
 use crate::interface::SharedViews;
 use graph::{Behaviour, EdgeIndex, Graph, GraphError, InterfaceIndex, NodeIndex};
 
 /// The packet is a copy for a listener: it is not copied again.
 pub(crate) const MIRRORED: u32 = graph::flag::claimable(3);
 
-/// For `show plugins` and `show features`.
-pub(crate) const CAPABILITY: Capability = Capability {
+pub(crate) const CAPABILITY: Description = Description {
     name: "span",
     description: "Copies of an interface's packets to others",
     flags: MIRRORED,
@@ -31,7 +31,9 @@ pub(crate) const CAPABILITY: Capability = Capability {
         FeatureSpec::new("device-input", "span-input", no_more).before(&["worker-handoff"]),
         FeatureSpec::new("interface-output", "span-output", no_more),
     ],
-    ..Capability::NONE
+    commands: cli::register,
+    statements: &[(Phase::OnInterfaces, Part::Few(config::statements))],
+    ..Description::NONE
 };
 
 /// Where copies go.

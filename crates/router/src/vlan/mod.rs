@@ -13,17 +13,17 @@ pub(crate) mod output;
 
 pub use demux::{Demux, Found, Inner};
 
-use crate::capability::{self, Capability};
+use crate::capability::{self, Description};
 use std::fmt;
 use wire::ethernet::EtherType;
 use wire::vlan::{Tag, Tags};
 
-/// For `show plugins` and `show features`.
-pub(crate) const CAPABILITY: Capability = Capability {
+pub(crate) const CAPABILITY: Description = Description {
     name: "vlan",
     description: "Sub-interfaces by VLAN tags (IEEE 802.1Q, 802.1ad)",
     nodes: &[capability::SUB_OUTPUT],
-    ..Capability::NONE
+    commands: cli::register,
+    ..Description::NONE
 };
 
 /// A VLAN identifier as a sub-interface names it.
