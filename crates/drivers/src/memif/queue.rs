@@ -464,18 +464,20 @@ pub struct MemifTransmit {
     workers: usize,
     /// Of the connection's rings, the one by which this queue sends.
     ring: usize,
+    /// The other side's position in it, as it was last read; unknown where others send by the ring, too.
+    seen: Option<u16>,
 }
 
 impl MemifTransmit {
     pub fn new(slot: Arc<Slot>, queues: usize, number: usize, workers: usize) -> MemifTransmit {
-        MemifTransmit { known: Known::new(slot), queues, number, workers, ring: 0 }
+        MemifTransmit { known: Known::new(slot), queues, number, workers, ring: 0, seen: None }
     }
 
     #[inline(always)]
     fn refresh(&mut self) {
         if self.known.refresh() {
             let rings = self.known.connection.as_ref().map_or(0, |connection| connection.transmit.len());
-            self.ring = self.number % rings.max(1);
+            (self.ring, self.seen) = (self.number % rings.max(1), None);
         }
     }
 }
@@ -494,7 +496,12 @@ impl Transmit for MemifTransmit {
             turn => turn.flatten(),
         };
         match &way.loan {
-            None => put(connection, way, buffers, vector),
+            None => {
+                put(connection, way, buffers, vector, &mut self.seen);
+                if is_shared {
+                    self.seen = None;
+                }
+            }
             Some(loan) => {
                 // Packets for a shared ring are copied: another worker may take back a buffer while this one still
                 // reads it.
@@ -543,46 +550,113 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Puts packets into a ring and writes their edges.
-fn put(connection: &Connection, way: &Way, buffers: &Buffers, vector: &mut Vector) {
-    let ring = &way.ring;
-    let (head, tail) = (ring.head(), ring.tail());
-    let filled = head.wrapping_sub(tail);
-    if filled > ring.size() {
-        connection.give_up();
-        return vector.set_edges(REFUSED);
+/// What this side knows of a ring's room. The other side writes its position all the time, so reading it is a cache
+/// miss: that is done only when the room that was there before does not suffice.
+struct Room {
+    /// Our own position: the next slot.
+    next: u16,
+    /// Slots that are free, at least.
+    free: u16,
+    /// The other side's position was read for this vector.
+    is_new: bool,
+}
+
+impl Room {
+    /// The room as of the other side's position `seen`, if it is known from before.
+    #[inline]
+    fn of(connection: &Connection, ring: &Ring, seen: Option<u16>) -> Room {
+        let next = if connection.role == Role::Master { ring.tail() } else { ring.head() };
+        let mut room = Room { next, free: 0, is_new: false };
+        if let Some(seen) = seen {
+            room.free = room.up_to(connection.role, ring, seen);
+        }
+        room
     }
-    // The master fills buffers that the slave offered; the slave fills free slots.
-    let (mut next, mut room) = match connection.role {
-        Role::Master => (tail, filled),
-        Role::Slave => (head, ring.size() - filled),
-    };
-    let first = room.min(vector.len() as u16);
-    ring.lines(next, first).for_each(fetch_to_write);
-    for slot in (0..first).map(|i| next.wrapping_add(i)) {
-        let place = way.place(slot, ring.descriptor(slot));
-        if let Some(place) = connection.memory.buffer(place.region, place.offset, 64) {
-            fetch_to_write(place);
+
+    /// The master fills buffers that the slave offered; the slave fills free slots.
+    fn up_to(&self, role: Role, ring: &Ring, seen: u16) -> u16 {
+        match role {
+            Role::Master => seen.wrapping_sub(self.next),
+            Role::Slave => ring.size().wrapping_sub(self.next.wrapping_sub(seen)),
         }
     }
+
+    /// Reads the other side's position. False: it makes no sense.
+    fn look(&mut self, connection: &Connection, ring: &Ring, seen: &mut Option<u16>) -> bool {
+        let position = if connection.role == Role::Master { ring.head() } else { ring.tail() };
+        self.is_new = true;
+        self.free = self.up_to(connection.role, ring, position);
+        let is_sound = self.free <= ring.size();
+        *seen = is_sound.then_some(position);
+        if !is_sound {
+            self.free = 0;
+            connection.give_up();
+        }
+        is_sound
+    }
+}
+
+/// Puts packets into a ring and writes their edges. `seen`: the other side's position as it was last read.
+fn put(connection: &Connection, way: &Way, buffers: &Buffers, vector: &mut Vector, seen: &mut Option<u16>) {
+    let ring = &way.ring;
+    let mut room = Room::of(connection, ring, *seen);
+    if usize::from(room.free) < vector.len() && !room.look(connection, ring, seen) {
+        return vector.set_edges(REFUSED);
+    }
+    let first = room.free.min(vector.len() as u16);
+    prepare(connection, way, room.next, first);
     let columns = vector.columns();
     let sides = columns.packets.iter().zip(columns.flags.iter()).zip(columns.l2.iter()).zip(columns.length.iter());
     for ((((packet, flags), l2), length), edge) in sides.zip(columns.edge) {
         let row = Row { packet: *packet, flags: *flags, l2: *l2, length: *length, ..Row::default() };
-        let (to, used) = put_one(connection, way, (next, room), buffers, &row);
+        let (mut to, mut used) = put_one(connection, way, (room.next, room.free), buffers, &row);
+        if to == FULL && !room.is_new {
+            (to, used) = put_late(connection, way, (&mut room, seen), buffers, &row);
+        }
         *edge = to;
-        next = next.wrapping_add(used);
-        room -= used;
+        room.next = room.next.wrapping_add(used);
+        room.free -= used;
     }
     match connection.role {
-        Role::Master => ring.announce_tail(next),
-        Role::Slave => ring.announce_head(next),
+        Role::Master => ring.announce_tail(room.next),
+        Role::Slave => ring.announce_head(room.next),
+    }
+    if usize::from(first) <= FEW {
+        // At low rates the next packets' slots can be here before the packets are.
+        prepare(connection, way, room.next, room.free.min(first));
+    }
+}
+
+/// Prefetches slots and their buffers, which another core has, to write them.
+#[inline]
+fn prepare(connection: &Connection, way: &Way, next: u16, count: u16) {
+    way.ring.lines(next, count).for_each(fetch_to_write);
+    for slot in (0..count).map(|i| next.wrapping_add(i)) {
+        let place = way.place(slot, way.ring.descriptor(slot));
+        if let Some(place) = connection.memory.buffer(place.region, place.offset, 64) {
+            fetch_to_write(place);
+        }
+    }
+}
+
+/// [`put_one`], into room that there may be by now.
+#[cold]
+fn put_late(
+    connection: &Connection,
+    way: &Way,
+    (room, seen): (&mut Room, &mut Option<u16>),
+    buffers: &Buffers,
+    row: &Row,
+) -> (EdgeIndex, u16) {
+    match room.look(connection, &way.ring, seen) {
+        true => put_one(connection, way, (room.next, room.free), buffers, row),
+        false => (REFUSED, 0),
     }
 }
 
 /// Puts one packet into the slots from `next` on, of which `room` are free. Returns its edge, and how many slots it
 /// took.
-#[inline]
+#[inline(always)]
 fn put_one(
     connection: &Connection,
     way: &Way,

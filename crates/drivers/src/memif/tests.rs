@@ -277,6 +277,29 @@ fn a_full_ring_of_lent_buffers_takes_no_more() {
     assert_eq!(lending.pair.slave.link.lent(), 16);
 }
 
+/// The other side's position is read only when the room known from before does not suffice: then it must be.
+#[test]
+fn room_that_came_meanwhile_is_used() {
+    let mut pair = Pair::plain();
+    let mut buffers = buffers();
+    for from_slave in [true, false] {
+        for round in 0..20 {
+            let [master, slave] = pair.sides();
+            let (from, to) = if from_slave { (slave, master) } else { (master, slave) };
+            // They leave 4 of 16 slots; the next two take 5.
+            let first: Vec<Vec<u8>> = (0..12).map(|n| frame(60 + n, round)).collect();
+            let long = [frame(5000, round), frame(3000, round)];
+            assert_eq!(send_frames(from, &mut buffers, &first), [edge::SENT; 12]);
+            assert_eq!(send_frames(from, &mut buffers, &long), [edge::SENT, FULL], "{round}");
+            assert_eq!(received(to, &mut buffers), [&first[..], &long[..1]].concat());
+            assert_eq!(send_frames(from, &mut buffers, &first), [edge::SENT; 12]);
+            assert_eq!(received(to, &mut buffers), first);
+            assert_eq!(send_frames(from, &mut buffers, &long), [edge::SENT; 2], "{round}");
+            assert_eq!(received(to, &mut buffers), long);
+        }
+    }
+}
+
 #[test]
 fn only_a_slave_can_lend() {
     let keeper = Keeper::start().unwrap();
