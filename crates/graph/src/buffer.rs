@@ -469,6 +469,25 @@ impl Buffers {
         count
     }
 
+    /// Passes on up to `n` fresh buffers, one by one. Returns how many there were.
+    #[inline]
+    pub fn each_fresh(&mut self, n: usize, mut take: impl FnMut(PacketIndex)) -> usize {
+        /// Most that are allocated at once: a caller that needs few does not clear an array for many.
+        const SOME: usize = 32;
+        let mut done = 0;
+        while done < n {
+            let mut fresh = [PacketIndex::NONE; SOME];
+            let wanted = (n - done).min(SOME);
+            let got = self.allocate(&mut fresh[..wanted]);
+            fresh[..got].iter().for_each(|packet| take(*packet));
+            done += got;
+            if got < wanted {
+                break;
+            }
+        }
+        done
+    }
+
     /// One fresh buffer with an empty segment.
     pub fn allocate_one(&mut self) -> Option<PacketIndex> {
         let mut one = [PacketIndex(0)];

@@ -1,5 +1,6 @@
-//! What a capability says of itself. The router reads everything about it from its description: the list of all
-//! descriptions ([`crate::CAPABILITIES`]) is the only place outside a capability's folder that names it.
+//! What a capability says of itself. From the list of all descriptions ([`crate::CAPABILITIES`]) the router takes its
+//! flags, arcs, features, commands, statements, work that becomes due, and values. Nodes are registered in
+//! [`Router::new`], and the state of capabilities is in fields of [`Router`].
 
 use crate::Router;
 use crate::config::{Part, Phase};
@@ -63,6 +64,18 @@ pub struct Tick {
     pub work: fn(&mut Router, Instant),
     /// When more will be due, if that is known.
     pub next: fn(&Router) -> Option<Instant>,
+}
+
+impl Tick {
+    pub const fn new(work: fn(&mut Router, Instant), next: fn(&Router) -> Option<Instant>) -> Tick {
+        Tick { when: When::Usual, work, next }
+    }
+
+    /// It comes before links are looked at.
+    pub const fn before_links(mut self) -> Tick {
+        self.when = When::BeforeLinks;
+        self
+    }
 }
 
 /// When, within one tick.

@@ -21,7 +21,7 @@ const DATA_END: usize = HEADROOM + DATA_SIZE;
 const LEAST_HEADROOM: usize = 128;
 /// Polls between two looks at the kernel's counts.
 const POLLS_PER_CHECK: u32 = 1024;
-/// So many buffers or frames are handled at once.
+/// Most frames that are looked at before they go into the vector.
 const AT_ONCE: usize = 32;
 /// Most buffers of a frame that is sent: what a packet of the kernel has room for (`MAX_SKB_FRAGS`).
 const MAX_PARTS: usize = 17;
@@ -129,23 +129,15 @@ impl XdpReceive {
             return;
         }
         let mut written = 0;
-        let mut wanted = wanted;
-        while wanted > 0 {
-            let mut fresh = [PacketIndex::NONE; AT_ONCE];
-            let ask = wanted.min(AT_ONCE);
-            let got = buffers.allocate(&mut fresh[..ask]);
-            for &packet in &fresh[..got] {
-                if !self.service.takes(packet.as_u32()) {
-                    self.useless.as_mut().expect("there is with zero-copy").lend(packet);
-                    continue;
-                }
-                lent.lend(packet);
-                self.fill.write(written, address(packet.as_u32(), 0));
-                written += 1;
+        let got = buffers.each_fresh(wanted, |packet| {
+            if !self.service.takes(packet.as_u32()) {
+                return self.useless.as_mut().expect("there is with zero-copy").lend(packet);
             }
-            counts.no_buffer += u64::from(got < ask);
-            wanted = if got < ask { 0 } else { wanted - got };
-        }
+            lent.lend(packet);
+            self.fill.write(written, address(packet.as_u32(), 0));
+            written += 1;
+        });
+        counts.no_buffer += u64::from(got < wanted);
         self.fill.publish(written);
         self.socket.lent[0].store(lent.count() as u32, Ordering::Relaxed);
     }

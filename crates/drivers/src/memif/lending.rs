@@ -16,9 +16,6 @@ use std::sync::Arc;
 /// The region that is the pool; that of the rings is 0.
 pub const REGION: u16 = 1;
 
-/// So many buffers are allocated at once for the master.
-const AT_ONCE: usize = 32;
-
 /// The other side's count of slots makes no sense.
 pub struct Nonsense;
 
@@ -84,24 +81,17 @@ impl Loan {
             there -= used;
         }
         let wanted = way.ring.size() - self.offered.wrapping_sub(self.done);
-        let mut wanted = usize::from(wanted).min(VECTOR_SIZE);
-        if wanted == 0 {
-            return Ok(());
+        let wanted = usize::from(wanted).min(VECTOR_SIZE);
+        let got = buffers.each_fresh(wanted, |packet| {
+            self.lent.lend(packet);
+            *self.slot(self.offered) = packet.as_u32();
+            way.ring.put(self.offered, descriptor(packet, HEADROOM as u16, DATA_SIZE as u16, 0));
+            self.offered = self.offered.wrapping_add(1);
+        });
+        counts.no_buffer += u64::from(got < wanted);
+        if got > 0 {
+            way.ring.set_head(self.offered);
         }
-        while wanted > 0 {
-            let mut fresh = [PacketIndex::NONE; AT_ONCE];
-            let ask = wanted.min(AT_ONCE);
-            let got = buffers.allocate(&mut fresh[..ask]);
-            for &packet in &fresh[..got] {
-                self.lent.lend(packet);
-                *self.slot(self.offered) = packet.as_u32();
-                way.ring.put(self.offered, descriptor(packet, HEADROOM as u16, DATA_SIZE as u16, 0));
-                self.offered = self.offered.wrapping_add(1);
-            }
-            counts.no_buffer += u64::from(got < ask);
-            wanted = if got < ask { 0 } else { wanted - got };
-        }
-        way.ring.set_head(self.offered);
         Ok(())
     }
 

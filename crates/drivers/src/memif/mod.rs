@@ -2,7 +2,7 @@
 //!
 //! One side, the master, listens on a socket. The other, the slave, connects, and provides the memory with its rings.
 //! [`channel`] is the handshake, [`keeper`] the thread that runs it, [`ring`] and [`memory`] what both sides share,
-//! [`queue`] the workers' part. Neither side trusts the other.
+//! [`queue`] and [`transmit`] the workers' part. Neither side trusts the other.
 
 mod channel;
 pub mod generator;
@@ -17,6 +17,7 @@ mod slot;
 mod socket;
 #[cfg(test)]
 mod tests;
+mod transmit;
 
 pub use keeper::{ConnectionHandle, Keeper};
 pub use message::SECRET;
@@ -29,10 +30,11 @@ use crate::host::random_mac;
 use crate::{Device, Link, OpenError, Receive, TxOffloads};
 use graph::Pool;
 use keeper::Interface;
-use queue::{MemifReceive, MemifTransmit};
+use queue::MemifReceive;
 use rustix::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use transmit::MemifTransmit;
 use wire::MacAddress;
 
 /// Most queues in each direction.

@@ -3,9 +3,10 @@
 
 use super::channel::{Master, Slave, hello};
 use super::message::Message;
-use super::queue::{Connection, MemifReceive, MemifTransmit};
+use super::queue::{Connection, MemifReceive};
 use super::ring::{Descriptor, Ring};
 use super::slot::{Bell, Slot};
+use super::transmit::MemifTransmit;
 use super::{Options, Role};
 use crate::{Receive, Transmit};
 use rustix::event::epoll;

@@ -274,11 +274,11 @@ impl Core {
             let is_whole = alone && self.emitted.is_empty();
             let next = if is_whole { next_alone(way, &self.ways, cx.chains, vector) } else { None };
             let Some(to) = next else { break n };
-            clock = reckon(&self.nodes_lane, &mut self.sampling, self.is_read, (at, n), clock);
+            clock = count_run(&self.nodes_lane, &mut self.sampling, self.is_read, (at, n), clock);
             index = to;
         };
         self.part(index);
-        reckon(&self.nodes_lane, &mut self.sampling, self.is_read, (index.0 as usize, n), clock)
+        count_run(&self.nodes_lane, &mut self.sampling, self.is_read, (index.0 as usize, n), clock)
     }
 
     /// Hands on what a node has left in hand, and what it emitted.
@@ -568,9 +568,9 @@ impl Core {
     }
 }
 
-/// Counts a call of a node with its packets and, when the clock is read, how long it took. Says what time it is.
+/// Counts a node's run and, when the clock is read, how long it took. Returns what time it is.
 #[inline(always)]
-fn reckon(
+fn count_run(
     lane: &Lane<{ node_word::WIDTH }>,
     sampling: &mut Sampling,
     is_read: bool,

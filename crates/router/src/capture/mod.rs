@@ -10,12 +10,12 @@ mod file;
 
 pub use control::{CaptureError, Captures};
 
-use crate::capability::{Description, Tick, When};
+use crate::capability::{Description, Tick};
 
 pub(crate) const CAPABILITY: Description = Description {
     name: "capture",
     description: "Packets written to a file, with the reason of their drop",
     commands: cli::register,
-    ticks: &[Tick { when: When::Usual, work: |router, _| router.collect_capture(), next: |_| None }],
+    ticks: &[Tick::new(|router, _| router.collect_capture(), |_| None)],
     ..Description::NONE
 };

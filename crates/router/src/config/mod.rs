@@ -19,16 +19,12 @@ pub use control::ConfigError;
 pub(crate) use control::may_reach;
 
 use crate::Router;
-use crate::capability::{Description, Tick, When};
+use crate::capability::{Description, Tick};
 
 pub(crate) const CAPABILITY: Description = Description {
     name: "config",
     commands: cli::register,
-    ticks: &[Tick {
-        when: When::Usual,
-        work: |router, now| router.tick_config(now),
-        next: |router| router.config.next_due(),
-    }],
+    ticks: &[Tick::new(|router, now| router.tick_config(now), |router| router.config.next_due())],
     ..Description::NONE
 };
 

@@ -12,7 +12,7 @@ mod input;
 pub use control::DhcpClients;
 pub(crate) use input::SharedClients;
 
-use crate::capability::{Description, Tick, When};
+use crate::capability::{Description, Tick};
 use crate::config::{Part, Phase};
 use crate::events::EventSender;
 use graph::{Behaviour, Graph, GraphError, InterfaceIndex};
@@ -29,11 +29,7 @@ pub(crate) const CAPABILITY: Description = Description {
     nodes: &[input::NAME],
     commands: cli::register,
     statements: &[(Phase::Services, Part::Few(config::statements))],
-    ticks: &[Tick {
-        when: When::Usual,
-        work: |router, now| router.tick_dhcp(now),
-        next: |router| router.dhcp.next_due(),
-    }],
+    ticks: &[Tick::new(|router, now| router.tick_dhcp(now), |router| router.dhcp.next_due())],
     ..Description::NONE
 };
 

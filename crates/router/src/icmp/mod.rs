@@ -15,7 +15,7 @@ pub use error::Report;
 pub(crate) use input::OUR_TTL;
 pub(crate) use policy::{Policy, SharedPolicy, Switches};
 
-use crate::capability::{Description, Tick, When};
+use crate::capability::{Description, Tick};
 use crate::config::{Part, Phase};
 use crate::events::EventSender;
 use crate::interface::SharedViews;
@@ -35,11 +35,7 @@ pub(crate) const CAPABILITY: Description = Description {
     nodes: &["ip4-icmp-input", "ip4-icmp-error", "ip4-redirect"],
     commands: cli::register,
     statements: &[(Phase::Services, Part::Few(config::statements))],
-    ticks: &[Tick {
-        when: When::Usual,
-        work: |router, now| router.tick_pings(now),
-        next: |router| router.pings.next_due(),
-    }],
+    ticks: &[Tick::new(|router, now| router.tick_pings(now), |router| router.pings.next_due())],
     ..Description::NONE
 };
 

@@ -28,7 +28,7 @@ pub use trace_filter::TraceFilter;
 pub(crate) use trace_filter::predicate;
 
 use crate::Router;
-use crate::capability::{Description, Tick, When};
+use crate::capability::{Description, Tick};
 use command::table::centred;
 use command::{Args, Command, CommandSet, reply};
 use graph::time;
@@ -39,11 +39,7 @@ use std::time::Instant;
 pub(crate) const CAPABILITY: Description = Description {
     name: "inspect",
     commands: register,
-    ticks: &[Tick {
-        when: When::Usual,
-        work: |router, now| router.tick_stalls(now),
-        next: |router| router.stalls.next_due(),
-    }],
+    ticks: &[Tick::new(|router, now| router.tick_stalls(now), |router| router.stalls.next_due())],
     values: &[("node", |router| router.graph.nodes().iter().map(|node| node.name.clone()).collect())],
     ..Description::NONE
 };

@@ -29,7 +29,7 @@ pub use mtu::Mtus;
 pub use station::MAX_SECONDARY_MACS;
 pub use view::{InterfaceView, SharedViews, ViewTable};
 
-use crate::capability::{self, Description, Tick, When};
+use crate::capability::{self, Description, Tick};
 use crate::config::{Part, Phase};
 use graph::registry::MAX_INTERFACES;
 use graph::{Behaviour, CounterTable, Graph, GraphError, NodeIndex};
@@ -43,11 +43,7 @@ pub(crate) const CAPABILITY: Description = Description {
     arcs: &[(drivers::input::ARC, "ethernet-input"), (output::OUTPUT_ARC, output::OUTPUT_ARC_END)],
     commands: cli::register,
     statements: &[(Phase::Interfaces, Part::Many(config::statements))],
-    ticks: &[Tick {
-        when: When::Usual,
-        work: |router, now| router.tick_links(now),
-        next: |router| router.links.next_due(),
-    }],
+    ticks: &[Tick::new(|router, now| router.tick_links(now), |router| router.links.next_due())],
     values: &[("interface", |router| router.interfaces.iter().map(|interface| interface.name.clone()).collect())],
     ..Description::NONE
 };

@@ -12,7 +12,7 @@ mod input;
 pub mod querier;
 mod send;
 
-use crate::capability::{Description, Tick, When};
+use crate::capability::{Description, Tick};
 use crate::config::{Part, Phase};
 use crate::events::EventSender;
 use crate::interface::SharedViews;
@@ -26,11 +26,7 @@ pub(crate) const CAPABILITY: Description = Description {
     nodes: &["icmp6-multicast-listener"],
     commands: cli::register,
     statements: &[(Phase::OnInterfaces, Part::Few(config::statements))],
-    ticks: &[Tick {
-        when: When::Usual,
-        work: |router, now| router.tick_listening(now),
-        next: |router| router.listening.next_due(),
-    }],
+    ticks: &[Tick::new(|router, now| router.tick_listening(now), |router| router.listening.next_due())],
     ..Description::NONE
 };
 

@@ -15,7 +15,7 @@ mod send;
 
 pub(crate) use input::finish;
 
-use crate::capability::{Description, Tick, When};
+use crate::capability::{Description, Tick};
 use crate::config::{Part, Phase};
 use crate::events::EventSender;
 use crate::icmp::SharedPolicy;
@@ -37,11 +37,7 @@ pub(crate) const CAPABILITY: Description = Description {
     nodes: &["icmp6-neighbor-discovery", "ip6-glean", "ip6-discover-neighbor", "ip6-redirect", "ip6-stale-neighbor"],
     commands: cli::register,
     statements: &[(Phase::Basics, Part::Few(config::statements)), (Phase::Proxies, Part::Few(config::proxied))],
-    ticks: &[Tick {
-        when: When::BeforeLinks,
-        work: |router, now| router.tick_detection(now),
-        next: |router| router.detection.next_due(),
-    }],
+    ticks: &[Tick::new(|router, now| router.tick_detection(now), |router| router.detection.next_due()).before_links()],
     ..Description::NONE
 };
 

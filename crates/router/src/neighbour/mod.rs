@@ -21,7 +21,7 @@ pub mod resolve;
 pub(crate) mod stale;
 pub(crate) mod table;
 
-use crate::capability::{Description, Tick, When};
+use crate::capability::{Description, Tick};
 use crate::config::{Part, Phase};
 use graph::InterfaceIndex;
 use std::net::IpAddr;
@@ -33,16 +33,8 @@ pub(crate) const CAPABILITY: Description = Description {
     commands: cli::register,
     statements: &[(Phase::Neighbours, Part::Few(config::limits)), (Phase::Neighbours, Part::Many(config::statements))],
     ticks: &[
-        Tick {
-            when: When::Usual,
-            work: |router, now| router.tick_neighbours(now),
-            next: |router| router.neighbours.next_due(),
-        },
-        Tick {
-            when: When::Usual,
-            work: |router, now| router.tick_arpings(now),
-            next: |router| router.arpings.next_due(),
-        },
+        Tick::new(|router, now| router.tick_neighbours(now), |router| router.neighbours.next_due()),
+        Tick::new(|router, now| router.tick_arpings(now), |router| router.arpings.next_due()),
     ],
     ..Description::NONE
 };

@@ -26,7 +26,6 @@ graph::edges! {
     }
 }
 
-/// For `show plugins`.
 pub(crate) const CAPABILITY: Description = Description {
     name: "object",
     description: "Routes to the nodes of other capabilities",

@@ -14,7 +14,7 @@ pub mod settings;
 
 pub use settings::{PrefixSettings, Settings, SettingsError};
 
-use crate::capability::{Description, Tick, When};
+use crate::capability::{Description, Tick};
 use crate::config::{Part, Phase};
 use graph::InterfaceIndex;
 use std::net::Ipv6Addr;
@@ -26,11 +26,7 @@ pub(crate) const CAPABILITY: Description = Description {
     description: "Routers advertise prefixes and themselves to IPv6 hosts (RFC 4861)",
     commands: cli::register,
     statements: &[(Phase::OnInterfaces, Part::Few(config::statements))],
-    ticks: &[Tick {
-        when: When::Usual,
-        work: |router, now| router.tick_advertising(now),
-        next: |router| router.advertising.next_due(),
-    }],
+    ticks: &[Tick::new(|router, now| router.tick_advertising(now), |router| router.advertising.next_due())],
     ..Description::NONE
 };
 
