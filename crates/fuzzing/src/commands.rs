@@ -63,8 +63,8 @@ fn one(commands: &CommandSet<Router>, router: &mut Router, line: &str) {
             black_box(error.to_string());
         }
     }
-    while let Ok(event) = router.events().try_recv() {
-        router.handle(event);
+    while router.events_waiting() > 0 {
+        router.handle_events();
     }
     router.tick();
 }

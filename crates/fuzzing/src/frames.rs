@@ -307,12 +307,9 @@ impl Bed {
         const MANY: usize = 100_000;
         for _ in 0..MANY {
             let worked = self.worker.round() != Progress::Idle;
-            let mut told = false;
-            while let Ok(event) = self.router.events().try_recv() {
-                self.router.handle(event);
-                told = true;
-            }
-            if !worked && !told {
+            let has_events = self.router.events_waiting() > 0;
+            self.router.handle_events();
+            if !worked && !has_events {
                 return self.check();
             }
         }

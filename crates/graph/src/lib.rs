@@ -20,6 +20,7 @@ mod mailbox;
 pub mod node;
 pub mod owner;
 mod parting;
+mod per_interface;
 pub mod registry;
 pub mod ring;
 pub mod schedule;
@@ -41,6 +42,7 @@ pub use node::{
     Behaviour, Context, CounterSpec, EdgeSpec, Expand, Expansion, Ledger, Map, NodeIndex, NodeSpec, Severity, Source,
     Wake,
 };
+pub use per_interface::PerInterface;
 pub use registry::{Feature, Graph, GraphError};
 pub use scratch::{Scratch, ScratchKind, ScratchNumber, ScratchValue};
 pub use status::{NodeState, WorkerState};

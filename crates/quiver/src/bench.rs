@@ -341,7 +341,7 @@ impl Bed {
         routes.install(&mut router)?;
         if options.handoff {
             let every = format!("0-{}", workers - 1).parse().expect("a list of workers");
-            router.set_handoff(device, Some(Handoff { workers: every, symmetrical: false }))?;
+            router::handoff::set(&mut router, device, Some(Handoff { workers: every, symmetrical: false }))?;
         }
         let on = if options.elsewhere { sinks[0] } else { rx };
         features::enable(&mut router, routes.family(), options.features, on)?;

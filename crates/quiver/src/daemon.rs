@@ -457,7 +457,7 @@ fn open_sockets(
 
 /// Serves until the router is stopped; returns what stopped it.
 fn control_loop(router: &mut Router, requests: &SharedRequests, stopped: &Receiver<String>) -> String {
-    let (events, incoming) = (router.events().clone(), requests.incoming());
+    let (bell, incoming) = (router.bell().clone(), requests.incoming());
     loop {
         let watch_due = requests.watch(router);
         router.pace.begin("timers");
@@ -476,12 +476,10 @@ fn control_loop(router: &mut Router, requests: &SharedRequests, stopped: &Receiv
         };
         select! {
             recv(stopped) -> why => return why.unwrap_or_else(|_| "nobody is there to end it".into()),
-            recv(events) -> event => {
-                if let Ok(event) = event {
-                    router.pace.begin("events of workers");
-                    router.handle(event);
-                    router.pace.end();
-                }
+            recv(bell) -> _ => {
+                router.pace.begin("events of workers");
+                router.handle_events();
+                router.pace.end();
             }
             recv(incoming) -> request => {
                 let Ok(request) = request else { return "no door is open".into() };

@@ -25,9 +25,11 @@
 //! names the reader that keeps them. Only tests and shutdown use
 //! [`Domain::synchronize`].
 
+mod array;
 mod published;
 mod sync;
 
+pub use array::PublishedArray;
 pub use published::Published;
 
 use std::collections::VecDeque;

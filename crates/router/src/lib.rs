@@ -45,14 +45,16 @@ pub mod router_advertisement;
 pub mod span;
 pub mod vlan;
 
-pub use events::{Event, QUEUE as EVENT_QUEUE};
+pub use events::QUEUE as EVENT_QUEUE;
 
-use capability::When;
+use capability::notice::Notices;
+use capability::start::{Forget, States};
+use capability::{Starting, When};
 use capture::Captures;
 use chunks::Chunks;
 use command::{CommandSet, Files};
-use crossbeam_channel::Receiver;
 use dhcp::DhcpClients;
+use events::Events;
 use graph::{Graph, GraphError, Pool};
 use icmp::Icmp;
 use icmp::ping::Pings;
@@ -139,10 +141,6 @@ pub enum Error {
     TapTaken { id: u32, name: String },
     #[error("loopback {instance} is {name} already (without an instance the next free one is taken)")]
     LoopbackTaken { instance: u32, name: String },
-    #[error("{0} cannot get copies of its own packets")]
-    SpanToItself(String),
-    #[error("too many interfaces get copies of the packets of {0} (at most {max})", max = span::MAX_DESTINATIONS)]
-    TooManySpans(String),
     #[error("{name} has the address {mac} already")]
     MacThere { mac: MacAddress, name: String },
     #[error("a limit of {limit} neighbours: {stated} static ones are there ('ip neighbor ... del' removes one)")]
@@ -155,8 +153,6 @@ pub enum Error {
     NoSuchWorker { worker: usize, workers: usize },
     #[error("worker {0} is stuck ('show threads'): queues stay where they are until it goes on")]
     WorkerStuck(usize),
-    #[error("{0} receives nothing that could be handed to workers")]
-    NothingToHand(String),
     #[error("{0} has no receive queue")]
     NothingReceived(String),
     #[error("{name} has no receive queue {number}: there are {queues}, counted from 0 ('show interface rx-placement')")]
@@ -173,8 +169,6 @@ pub enum Error {
     TooManyMacs(String),
     #[error("{0} is a loopback interface: it has no neighbours")]
     NoNeighbours(String),
-    #[error("{0} is a sub-interface or a tunnel: copies are made of what whole interfaces receive and send")]
-    SpanOfSub(String),
     #[error("{0} is a sub-interface itself")]
     SubInterfaceOfOne(String),
     #[error("{wanted}: {name} takes those frames already ({takes})")]
@@ -288,6 +282,20 @@ pub enum Error {
     Open(#[from] drivers::OpenError),
     #[error(transparent)]
     System(io::Error),
+    #[error("{0}")]
+    Capability(Box<dyn Coded>),
+}
+
+/// Why a capability refused an operation. Its text is for people; programs compare its code.
+pub trait Coded: std::error::Error + Send + Sync + 'static {
+    /// Names the reason. It begins with the capability's name, and never changes.
+    fn code(&self) -> &'static str;
+}
+
+impl<E: Coded> From<E> for Error {
+    fn from(error: E) -> Error {
+        Error::Capability(Box::new(error))
+    }
 }
 
 /// All capabilities. Their order is that of the guide, of `show plugins` and, within a phase, of the configuration.
@@ -348,11 +356,15 @@ pub(crate) struct Nodes {
     pub local: local::Nodes,
     pub reassembly: reassembly::Nodes,
     pub generator: packet_generator::Nodes,
-    pub span: span::Nodes,
 }
 
 /// The router's state, owned by the control thread.
 pub struct Router {
+    /// What capabilities own.
+    states: States,
+    /// What they published of single interfaces.
+    published: Vec<Forget>,
+    notices: Notices,
     pub graph: Graph,
     pub interfaces: Interfaces,
     pub ip: Ip,
@@ -405,7 +417,7 @@ pub struct Router {
     pub dhcp: DhcpClients,
     pub(crate) captures: Captures,
     pub(crate) trace_filter: Option<inspect::TraceFilter>,
-    events: Receiver<Event>,
+    events: Events,
     /// When the process became a router.
     pub started: Instant,
     /// Last, so that it is dropped after all other fields.
@@ -432,6 +444,8 @@ pub struct Options {
     /// Makes this router's flow hashes differ from those of other routers.
     pub hash_seed: u32,
     pub devices: Devices,
+    /// Most events of each capability that wait for the control thread.
+    pub events: usize,
     /// The commit that the program is built from, for `show version`; empty: not known.
     pub commit: &'static str,
 }
@@ -447,7 +461,15 @@ pub enum Devices {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { buffers: 16384, huge_pages: true, workers: 1, hash_seed: 0, devices: Devices::Real, commit: "" }
+        Options {
+            buffers: 16384,
+            huge_pages: true,
+            workers: 1,
+            hash_seed: 0,
+            devices: Devices::Real,
+            events: EVENT_QUEUE,
+            commit: "",
+        }
     }
 }
 
@@ -470,7 +492,13 @@ impl Router {
         }
         let counters = InterfaceCounters::new(options.workers)?;
         let view: SharedViews = Arc::new(Published::new(&domain, ViewTable::default()));
-        let (sender, events) = crossbeam_channel::bounded(events::QUEUE);
+        let mut events = Events::new(options.events);
+        let of_neighbours = events.queue(Router::handle_neighbour);
+        let of_listeners = events.queue(Router::handle_listening);
+        let of_routers = events.queue(Router::handle_router_discovery);
+        let of_pings = events.queue(Router::handle_ping);
+        let of_dhcp = events.queue(Router::handle_dhcp);
+        let of_captures = events.queue(|router, ()| router.collect_capture());
         let icmp_policy: icmp::SharedPolicy = Arc::new(Published::new(&domain, icmp::Policy::default()));
         let punt_table: punt::SharedPunts = Arc::new(Published::new(&domain, punt::PuntTable::default()));
         let (fib4, fib6, objects) = (Fib4::new(&domain)?, Fib6::new(&domain)?, Objects::new(&domain)?);
@@ -484,7 +512,7 @@ impl Router {
         // One line a capability.
         let generator = packet_generator::register(&mut graph, &counters)?;
         ethernet::register(&mut graph, &view, &fibs, &counters)?;
-        let (arp, neighbours) = arp::register(&mut graph, &view, &fibs, &objects.handle(), &sender)?;
+        let (arp, neighbours) = arp::register(&mut graph, &view, &fibs, &objects.handle(), &of_neighbours)?;
         let ip4 = ip4::register(
             &mut graph,
             ip4::Shared {
@@ -497,7 +525,15 @@ impl Router {
             },
             options.hash_seed,
         )?;
-        let nd = nd::register(&mut graph, &view, &icmp_policy, &fibs6, &objects.handle(), &neighbours, &sender)?;
+        let nd = nd::register(
+            &mut graph,
+            &view,
+            &icmp_policy,
+            &fibs6,
+            &objects.handle(),
+            &neighbours,
+            (&of_neighbours, &of_routers),
+        )?;
         let ip6 = ip6::register(
             &mut graph,
             ip6::Shared {
@@ -510,7 +546,7 @@ impl Router {
             },
             options.hash_seed,
         )?;
-        mld::register(&mut graph, &view, &sender)?;
+        mld::register(&mut graph, &view, &of_listeners)?;
         let mpls = mpls::register(
             &mut graph,
             mpls::Shared {
@@ -524,22 +560,30 @@ impl Router {
         )?;
         let fix_ups = midchain::register(&mut graph, &view, &objects.handle(), &counters)?;
         let object = object::register(&mut graph, &objects.handle())?;
-        let icmp6 = icmp6::register(&mut graph, &view, &icmp_policy, &punt_table, &fibs6, &objects.handle(), &sender)?;
-        let icmp = icmp::register(&mut graph, &view, &icmp_policy, &punt_table, &fibs, &objects.handle(), &sender)?;
+        let icmp6 =
+            icmp6::register(&mut graph, &view, &icmp_policy, &punt_table, &fibs6, &objects.handle(), &of_pings)?;
+        let icmp = icmp::register(&mut graph, &view, &icmp_policy, &punt_table, &fibs, &objects.handle(), &of_pings)?;
         let udp_ports = Arc::new(Published::new(&domain, local::PortTable::default()));
         let local = local::register(&mut graph, &udp_ports, &icmp_policy, &view)?;
         punt::register(&mut graph, &punt_table, &counters)?;
-        let span = span::register(&mut graph, &view)?;
-        handoff::register(&mut graph, &view)?;
         let reassembly = reassembly::register(&mut graph, &fibs, &fibs6)?;
-        let dhcp = dhcp::register(&mut graph, &sender)?;
+        let dhcp = dhcp::register(&mut graph, &of_dhcp)?;
         let interface = interface::register(&mut graph, &view)?;
+        let (mut states, mut published) = Default::default();
+        for capability in CAPABILITIES {
+            let (graph, view, counters) = (&mut graph, &view, &counters);
+            let (states, published) = (&mut states, &mut published);
+            (capability.start)(&mut Starting { graph, view, counters, states, published })?;
+        }
         graph.register_drop()?;
         for spec in CAPABILITIES.iter().flat_map(|capability| capability.features) {
             graph.register_feature(spec.feature)?;
         }
 
         Ok(Router {
+            states,
+            published,
+            notices: Notices::default(),
             graph,
             closing: HashSet::new(),
             generation: 0,
@@ -555,21 +599,7 @@ impl Router {
             streams: Streams::default(),
             log: Arc::default(),
             view,
-            nodes: Nodes {
-                interface,
-                ip4,
-                ip6,
-                mpls,
-                object,
-                arp,
-                nd,
-                icmp,
-                icmp6,
-                local,
-                reassembly,
-                generator,
-                span,
-            },
+            nodes: Nodes { interface, ip4, ip6, mpls, object, arp, nd, icmp, icmp6, local, reassembly, generator },
             clears: inspect::Clears::default(),
             devices: options.devices,
             commit: options.commit,
@@ -590,17 +620,12 @@ impl Router {
             udp: UdpListeners::default(),
             udp_ports,
             dhcp: DhcpClients::new(dhcp),
-            captures: Captures::new(sender.clone()),
+            captures: Captures::new(of_captures),
             trace_filter: None,
             events,
             started: Instant::now(),
             _last: LastCollection(domain),
         })
-    }
-
-    /// The events of the workers, to be passed to [`Router::handle`].
-    pub fn events(&self) -> &Receiver<Event> {
-        &self.events
     }
 
     /// Does what is due, and returns when to call it again.

@@ -183,10 +183,7 @@ impl QuiverDevice {
 
     /// Does the router's control work that is due.
     pub fn tick(&mut self) {
-        let events = self.router.events().clone();
-        while let Ok(event) = events.try_recv() {
-            self.router.handle(event);
-        }
+        self.router.handle_events();
         self.router.tick();
     }
 }

@@ -349,10 +349,7 @@ impl Tester {
     }
 
     fn tick(&mut self) {
-        let events = self.router.events().clone();
-        while let Ok(event) = events.try_recv() {
-            self.router.handle(event);
-        }
+        self.router.handle_events();
         self.router.tick();
     }
 

@@ -14,6 +14,7 @@ use crate::interface::{InterfaceView, SharedViews};
 use crate::ip::Fibs4;
 use crate::ip::class;
 use crate::ip::on_link::OnLink;
+use crate::neighbour;
 use crate::neighbour::learn::{Learner, NotLearned};
 use crate::neighbour::limit::{Bucket, ByInterface};
 use crate::neighbour::policy::{Policy, SharedPolicy};
@@ -160,7 +161,7 @@ pub struct ArpInput {
 }
 
 impl ArpInput {
-    pub fn new(tables: Tables, events: EventSender) -> ArpInput {
+    pub fn new(tables: Tables, events: EventSender<neighbour::Event>) -> ArpInput {
         let (learner, replies) = (Learner::new(events), ByInterface::default());
         ArpInput { tables: Arc::new(tables), learner, replies, conflicts: Bucket::default() }
     }

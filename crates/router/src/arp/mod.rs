@@ -15,6 +15,7 @@ use crate::events::EventSender;
 use crate::interface::SharedViews;
 use crate::ip::Fibs4;
 use crate::ip::on_link::OnLink;
+use crate::neighbour;
 use crate::neighbour::glean::{self, Glean};
 use crate::neighbour::known::Neighbours;
 use crate::neighbour::policy::{Policy, SharedPolicy};
@@ -50,7 +51,7 @@ pub(crate) fn register(
     view: &SharedViews,
     fibs: &Fibs4,
     objects: &ObjectHandle,
-    events: &EventSender,
+    events: &EventSender<neighbour::Event>,
 ) -> Result<(Nodes, Neighbours), GraphError> {
     let table = Table::new(graph.domain());
     let policy: SharedPolicy = Arc::new(Published::new(graph.domain(), Policy::default()));

@@ -1,7 +1,7 @@
 //! A capture from its beginning to its file.
 
 use super::file::{self, Direction, Packet};
-use crate::events::{Event, EventSender};
+use crate::events::EventSender;
 use crate::inspect::predicate;
 use crate::{Error, Router};
 use command::FileError;
@@ -112,11 +112,11 @@ pub struct Outcome {
 pub struct Captures {
     pub running: Option<Running>,
     pub last: Option<Outcome>,
-    events: EventSender,
+    events: EventSender<()>,
 }
 
 impl Captures {
-    pub(crate) fn new(events: EventSender) -> Captures {
+    pub(crate) fn new(events: EventSender<()>) -> Captures {
         Captures { running: None, last: None, events }
     }
 }
@@ -146,7 +146,7 @@ impl Router {
             let request = Request { points, interface, filter, most: max, bytes_per_packet };
             // A full queue does no harm: control then looks here after each event anyway.
             let wake = Arc::new(move || {
-                let _ = events.try_send(Event::Captured);
+                let _ = events.try_send(());
             });
             Box::new(Session::new(request, done.clone(), wake))
         };

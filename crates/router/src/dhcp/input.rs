@@ -67,14 +67,14 @@ pub(crate) type SharedClients = Arc<Published<ClientTable>>;
 
 pub struct DhcpInput {
     clients: SharedClients,
-    events: EventSender,
+    events: EventSender<Event>,
     /// For which message of which client answers are counted, and how many there were, by interface; of
     /// clients that share a place each begins to count anew.
     told: [(InterfaceIndex, u64, u32); PLACES],
 }
 
 impl DhcpInput {
-    pub(crate) fn new(clients: SharedClients, events: EventSender) -> DhcpInput {
+    pub(crate) fn new(clients: SharedClients, events: EventSender<Event>) -> DhcpInput {
         DhcpInput { clients, events, told: [Default::default(); PLACES] }
     }
 
@@ -93,7 +93,7 @@ impl DhcpInput {
         if !self.may_tell(&client) {
             return Edge::Flood;
         }
-        if self.events.try_send(event.into()).is_ok() { Edge::Taken } else { Edge::ControlBusy }
+        if self.events.try_send(event).is_ok() { Edge::Taken } else { Edge::ControlBusy }
     }
 
     fn may_tell(&mut self, client: &Expected) -> bool {

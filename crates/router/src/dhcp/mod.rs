@@ -61,17 +61,11 @@ pub struct Event {
     pub text: [u8; MAX_TEXT],
 }
 
-impl From<Event> for crate::Event {
-    fn from(event: Event) -> crate::Event {
-        crate::Event::Dhcp(event)
-    }
-}
-
 /// Registers the capability's node; gives the table of clients that it reads.
 ///
 /// # Errors
 /// When the graph is full.
-pub(crate) fn register(graph: &mut Graph, events: &EventSender) -> Result<SharedClients, GraphError> {
+pub(crate) fn register(graph: &mut Graph, events: &EventSender<Event>) -> Result<SharedClients, GraphError> {
     let clients: SharedClients = Arc::new(Published::new(graph.domain(), ClientTable::default()));
     let (shared, events) = (clients.clone(), events.clone());
     graph.register(input::spec(), move |_| {

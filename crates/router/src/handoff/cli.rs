@@ -1,6 +1,6 @@
 //! Commands on hand-off, as VPP has them.
 
-use super::control::Handoff;
+use super::control::{self, Handoff};
 use crate::Router;
 use command::{Args, Command, CommandSet, Done, reply};
 
@@ -20,7 +20,7 @@ pub fn register(set: &mut CommandSet<Router>) {
                         symmetrical: args.optional_text("kind") == Some("symmetrical"),
                     }),
                 };
-                router.set_handoff(index, handoff)?;
+                control::set(router, index, handoff)?;
                 reply(Done)
             },
         )

@@ -1,11 +1,10 @@
 //! Which interface's packets are shared out among which workers.
 
-use super::Shares;
-use crate::interface::Interface;
-use crate::{Error, Router};
-use graph::InterfaceIndex;
-use graph::edge;
-use std::collections::BTreeSet;
+use super::node::{NODE, Shares};
+use crate::capability::Notice;
+use crate::{Coded, Error, Router};
+use graph::{InterfaceIndex, PerInterface, edge};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 use wire::flow::FlowHasher;
@@ -81,38 +80,83 @@ impl fmt::Display for Workers {
     }
 }
 
-impl Router {
-    /// Has the packets of an interface shared out among workers by flow, or stay on the workers that
-    /// receive them.
-    ///
-    /// # Errors
-    /// When there is no such interface or worker, or it receives nothing of its own; then nothing has changed.
-    pub fn set_handoff(&mut self, index: InterfaceIndex, handoff: Option<Handoff>) -> Result<(), Error> {
-        let workers = self.graph.workers();
-        let missing = handoff.iter().flat_map(|handoff| handoff.workers.iter()).find(|worker| *worker >= workers);
-        if let Some(worker) = missing {
-            return Err(Error::NoSuchWorker { worker, workers });
-        }
-        let interface = self.interfaces.get(index)?;
-        if let Some(sub) = &interface.sub {
-            let (name, sub) = (interface.name.clone(), sub.parent);
-            let parent = self.interfaces.get(sub)?.name.clone();
-            return Err(Error::NoDevice { name, parent });
-        }
-        if handoff.is_some() && interface.receive_queues.is_empty() && interface.driver != "pg" {
-            return Err(Error::NothingToHand(interface.name.clone()));
-        }
-        self.graph.set_feature(drivers::input::ARC, "worker-handoff", index, handoff.is_some())?;
-        self.interfaces.get_mut(index)?.handoff = handoff;
-        self.publish_facts();
-        Ok(())
+/// Which interfaces' packets are shared out, and how.
+pub(super) struct Handoffs {
+    of: BTreeMap<InterfaceIndex, Handoff>,
+    /// The same for the node.
+    shares: PerInterface<Shares>,
+}
+
+impl Handoffs {
+    pub(super) fn new(shares: PerInterface<Shares>) -> Handoffs {
+        Handoffs { of: BTreeMap::new(), shares }
     }
 
-    /// What the data path needs to know of it.
-    pub(crate) fn shares(&self, interface: &Interface) -> Option<Shares> {
-        let Handoff { workers, symmetrical } = interface.handoff.as_ref()?;
-        let edges = workers.iter().map(edge::continue_on).collect();
-        Some(Shares { hasher: FlowHasher::new(SEED, *symmetrical), edges })
+    pub(super) fn iter(&self) -> impl Iterator<Item = (InterfaceIndex, &Handoff)> {
+        self.of.iter().map(|(index, handoff)| (*index, handoff))
+    }
+}
+
+/// Why hand-off was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HandoffError {
+    #[error("{0} receives nothing that could be handed to workers")]
+    NothingToHand(String),
+}
+
+impl Coded for HandoffError {
+    fn code(&self) -> &'static str {
+        match self {
+            HandoffError::NothingToHand(_) => "handoff-nothing-received",
+        }
+    }
+}
+
+/// Has the packets of an interface shared out among workers by flow, or stay on the workers that receive them.
+///
+/// # Errors
+/// When there is no such interface or worker, or it receives nothing of its own; then nothing has changed.
+pub fn set(router: &mut Router, index: InterfaceIndex, handoff: Option<Handoff>) -> Result<(), Error> {
+    let workers = router.graph.workers();
+    let missing = handoff.iter().flat_map(|handoff| handoff.workers.iter()).find(|worker| *worker >= workers);
+    if let Some(worker) = missing {
+        return Err(Error::NoSuchWorker { worker, workers });
+    }
+    let interface = router.interfaces.get(index)?;
+    if let Some(sub) = &interface.sub {
+        let (name, sub) = (interface.name.clone(), sub.parent);
+        let parent = router.interfaces.get(sub)?.name.clone();
+        return Err(Error::NoDevice { name, parent });
+    }
+    if handoff.is_some() && interface.receive_queues.is_empty() && interface.driver != "pg" {
+        return Err(HandoffError::NothingToHand(interface.name.clone()).into());
+    }
+    router.graph.set_feature(drivers::input::ARC, NODE, index, handoff.is_some())?;
+    let state = router.state_mut::<Handoffs>();
+    state.shares.set(index, handoff.as_ref().map(Shares::of));
+    match handoff {
+        Some(handoff) => drop(state.of.insert(index, handoff)),
+        None => drop(state.of.remove(&index)),
+    }
+    Ok(())
+}
+
+/// How the packets of an interface are shared out, if they are.
+pub fn of(router: &Router, index: InterfaceIndex) -> Option<&Handoff> {
+    router.state::<Handoffs>().of.get(&index)
+}
+
+pub(super) fn hears(router: &mut Router, notice: &Notice) {
+    if let Notice::Gone { interface, .. } = notice {
+        router.state_mut::<Handoffs>().of.remove(interface);
+    }
+}
+
+impl Shares {
+    /// What the node needs to know of it.
+    fn of(handoff: &Handoff) -> Shares {
+        let edges = handoff.workers.iter().map(edge::continue_on).collect();
+        Shares { hasher: FlowHasher::new(SEED, handoff.symmetrical), edges }
     }
 }
 

@@ -6,39 +6,38 @@
 //! packets of a flow go to one worker, in the order in which they came. What a worker has no room for is dropped by
 //! name.
 
-pub(crate) mod cli;
-pub(crate) mod config;
-pub(crate) mod control;
+mod cli;
+mod config;
+mod control;
 mod node;
 
-pub use control::Handoff;
-pub use node::Shares;
+pub use control::{Handoff, HandoffError, NoWorkers, Workers, of, set};
 
-use crate::capability::{Description, FeatureSpec};
+use crate::capability::{Description, FeatureSpec, Starting};
 use crate::config::{Part, Phase};
-use crate::interface::{Interface, SharedViews};
-use graph::{Behaviour, Graph, GraphError};
+use crate::{Error, Router};
+use graph::{Behaviour, InterfaceIndex};
 
 pub(crate) const CAPABILITY: Description = Description {
     name: "handoff",
     description: "Packets of an interface shared out among workers by flow",
-    nodes: &["worker-handoff"],
-    features: &[FeatureSpec::new("device-input", "worker-handoff", shared_out)],
+    nodes: &[node::NODE],
+    features: &[FeatureSpec::new(drivers::input::ARC, node::NODE, shared_out)],
+    start,
+    hears: control::hears,
     commands: cli::register,
     statements: &[(Phase::OnInterfaces, Part::Few(config::statements))],
     ..Description::NONE
 };
 
-fn shared_out(interface: &Interface) -> String {
-    interface.handoff.as_ref().map_or(String::new(), |handoff| format!("workers {handoff}"))
+fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
+    let shares = starting.per_interface();
+    starting.own(control::Handoffs::new(shares.clone()));
+    let node = move |_| Behaviour::Map(Box::new(node::WorkerHandoff::new(shares.clone())));
+    starting.graph.register(node::spec(), node)?;
+    Ok(())
 }
 
-/// Registers the capability's node.
-///
-/// # Errors
-/// When the graph is full.
-pub(crate) fn register(graph: &mut Graph, view: &SharedViews) -> Result<(), GraphError> {
-    let view = view.clone();
-    graph.register(node::spec(), move |_| Behaviour::Map(Box::new(node::WorkerHandoff::new(view.clone()))))?;
-    Ok(())
+fn shared_out(router: &Router, interface: InterfaceIndex) -> String {
+    of(router, interface).map_or(String::new(), |handoff| format!("workers {handoff}"))
 }

@@ -3,8 +3,7 @@
 //! Reads: `l2`, `length`, `rx_interface`. Writes: nothing of the packet. Next: along the arc
 //! `device-input`, on the worker that was chosen.
 
-use crate::interface::{SharedViews, ViewTable};
-use graph::{Buffers, Context, EdgeIndex, InterfaceIndex, Map, NodeSpec, Snapshot, VECTOR_SIZE, Vector, edge};
+use graph::{Buffers, Context, EdgeIndex, Map, NodeSpec, PerInterface, Snapshot, VECTOR_SIZE, Vector, edge};
 use std::fmt;
 use wire::flow::FlowHasher;
 use wire::pretty::Summary;
@@ -28,28 +27,30 @@ impl Shares {
     }
 }
 
+pub const NODE: &str = "worker-handoff";
+
 pub fn spec() -> NodeSpec {
-    NodeSpec { name: "worker-handoff".into(), edges: &[], counters: &[], trace }
+    NodeSpec { name: NODE.into(), edges: &[], counters: &[], trace }
 }
 
 pub struct WorkerHandoff {
-    view: SharedViews,
+    shares: PerInterface<Shares>,
 }
 
 impl WorkerHandoff {
-    pub fn new(view: SharedViews) -> WorkerHandoff {
-        WorkerHandoff { view }
+    pub fn new(shares: PerInterface<Shares>) -> WorkerHandoff {
+        WorkerHandoff { shares }
     }
 }
 
 impl Map for WorkerHandoff {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
-        let table = self.view.load(cx.round);
+        let of = |interface| self.shares.get(cx.round, interface);
         match vector.one_rx_interface() {
-            Some(interface) => share_out(table, interface, cx.buffers, vector, 0..vector.len()),
+            Some(interface) => share_out(of(interface), cx.buffers, vector, 0..vector.len()),
             None => {
                 for i in 0..vector.len() {
-                    share_out(table, vector.rx_interfaces()[i], cx.buffers, vector, i..i + 1);
+                    share_out(of(vector.rx_interfaces()[i]), cx.buffers, vector, i..i + 1);
                 }
             }
         }
@@ -57,15 +58,8 @@ impl Map for WorkerHandoff {
 }
 
 /// Sets the edges of packets of one interface.
-fn share_out(
-    table: &ViewTable,
-    interface: InterfaceIndex,
-    buffers: &mut Buffers,
-    vector: &mut Vector,
-    range: std::ops::Range<usize>,
-) {
+fn share_out(shares: Option<&Shares>, buffers: &mut Buffers, vector: &mut Vector, range: std::ops::Range<usize>) {
     // Hand-off may have been disabled on this interface since the packets arrived.
-    let shares = table.get(interface).and_then(|view| view.handoff.as_ref());
     let columns = vector.columns();
     let Some(shares) = shares else { return columns.edge[range].fill(edge::CONTINUE) };
     let (frames, sides) = vector.l2_frames(buffers, range.clone());

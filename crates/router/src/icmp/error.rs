@@ -150,7 +150,7 @@ pub struct IcmpError {
     objects: ObjectHandle,
     view: SharedViews,
     policy: SharedPolicy,
-    events: EventSender,
+    events: EventSender<ping::Event>,
     bucket: TokenBucket,
     /// Identification of the next message.
     next_id: u16,
@@ -162,7 +162,7 @@ impl IcmpError {
         objects: ObjectHandle,
         view: SharedViews,
         policy: SharedPolicy,
-        events: EventSender,
+        events: EventSender<ping::Event>,
     ) -> IcmpError {
         IcmpError { fibs, objects, view, policy, events, bucket: TokenBucket::full(), next_id: 0 }
     }
@@ -192,7 +192,7 @@ impl IcmpError {
     fn tell_ping(&self, cx: &Context<'_>, row: &Row) -> bool {
         let Report { kind, code, .. } = Report::left(row);
         let event = ping::answer::refused(cx, row, Refusal::Ip4(kind, code));
-        event.is_some_and(|event| self.events.try_send(event.into()).is_ok())
+        event.is_some_and(|event| self.events.try_send(event).is_ok())
     }
 
     /// RFC 1812 4.3.2.4: an address of the interface by which packets to the sender leave: the one on the network of

@@ -4,7 +4,7 @@
 //! `ip4-lookup` with a reply; `ip4-punt` with messages that no node here answers. The worker reports replies to the
 //! router's own pings, and errors about them, to the control thread.
 
-use super::ping::awaited::Awaited;
+use super::ping::{self, awaited::Awaited};
 use crate::events::EventSender;
 use crate::headers::transport_checksum;
 use crate::ip::TABLES;
@@ -52,7 +52,7 @@ pub struct EchoInput {
 }
 
 impl EchoInput {
-    pub(crate) fn new(events: EventSender, punts: SharedPunts) -> EchoInput {
+    pub(crate) fn new(events: EventSender<ping::Event>, punts: SharedPunts) -> EchoInput {
         EchoInput { punts, awaited: Awaited::new(events) }
     }
 

@@ -50,7 +50,7 @@ pub(crate) fn register(
     punts: &SharedPunts,
     fibs: &Fibs4,
     objects: &ObjectHandle,
-    events: &EventSender,
+    events: &EventSender<ping::Event>,
 ) -> Result<ping::Nodes, GraphError> {
     let (sender, punts) = (events.clone(), punts.clone());
     let echo = move || input::EchoInput::new(sender.clone(), punts.clone());

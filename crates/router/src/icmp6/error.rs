@@ -12,6 +12,7 @@ use super::input::becomes_ours;
 use super::reply_path::{self, ReplyPath};
 use crate::events::EventSender;
 use crate::icmp::SharedPolicy;
+use crate::icmp::ping;
 use crate::icmp::ping::{Refusal, answer};
 use crate::icmp::report::{self, keep_first_buffer, reason_of};
 use crate::interface::SharedViews;
@@ -154,7 +155,7 @@ pub struct Icmp6Error {
     objects: ObjectHandle,
     view: SharedViews,
     policy: SharedPolicy,
-    events: EventSender,
+    events: EventSender<ping::Event>,
     bucket: TokenBucket,
 }
 
@@ -164,7 +165,7 @@ impl Icmp6Error {
         objects: ObjectHandle,
         view: SharedViews,
         policy: SharedPolicy,
-        events: EventSender,
+        events: EventSender<ping::Event>,
     ) -> Icmp6Error {
         Icmp6Error { fibs, objects, view, policy, events, bucket: TokenBucket::full() }
     }
@@ -204,7 +205,7 @@ impl Icmp6Error {
     /// Reports an echo request of this router that is not forwarded to the control thread. Returns whether it was one.
     fn tell_ping(&self, cx: &Context<'_>, row: &Row, report: Report) -> bool {
         let event = answer::refused(cx, row, Refusal::Ip6(report.kind, report.code));
-        event.is_some_and(|event| self.events.try_send(event.into()).is_ok())
+        event.is_some_and(|event| self.events.try_send(event).is_ok())
     }
 
     /// The source address of an error to a sender. With several paths the first one counts, so that a sender always

@@ -10,6 +10,7 @@ use super::reply_path::{self, ReplyPath};
 use crate::events::EventSender;
 use crate::headers::payload_at;
 use crate::headers::transport_checksum;
+use crate::icmp::ping;
 use crate::icmp::ping::awaited::Awaited;
 use crate::interface::SharedViews;
 use crate::ip6::OUR_HOP_LIMIT;
@@ -66,7 +67,7 @@ pub struct Icmp6Input {
 }
 
 impl Icmp6Input {
-    pub(crate) fn new(view: SharedViews, punts: SharedPunts, events: EventSender) -> Icmp6Input {
+    pub(crate) fn new(view: SharedViews, punts: SharedPunts, events: EventSender<ping::Event>) -> Icmp6Input {
         Icmp6Input { view, punts, awaited: Awaited::new(events) }
     }
 

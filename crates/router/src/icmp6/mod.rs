@@ -37,7 +37,7 @@ pub(crate) fn register(
     punts: &SharedPunts,
     fibs: &Fibs6,
     objects: &ObjectHandle,
-    events: &EventSender,
+    events: &EventSender<ping::Event>,
 ) -> Result<ping::Nodes, GraphError> {
     let (seen, punts, sender) = (view.clone(), punts.clone(), events.clone());
     let echo = move || Icmp6Input::new(seen.clone(), punts.clone(), sender.clone());

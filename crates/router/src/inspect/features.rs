@@ -112,7 +112,7 @@ pub fn of_interfaces(router: &Router, name: Option<&str>) -> Result<Box<dyn Repl
 fn features(router: &Router, interface: &Interface) -> InterfaceFeatures {
     let feature = |arc: &str, node| Feature {
         node: name_of(router, node),
-        does: stated(router, arc, node).map_or(String::new(), |(_, spec)| (spec.does)(interface)),
+        does: stated(router, arc, node).map_or(String::new(), |(_, spec)| (spec.does)(router, interface.index)),
     };
     let arcs = router.graph.arcs().map(|(arc, _)| {
         let chain = listed(router.graph.chain(arc, interface.index).map(Vec::into_iter));

@@ -1,5 +1,6 @@
 //! Addresses of interfaces, and the routes that they bring.
 
+use crate::capability::Notice;
 use crate::ip::control::{Path, PathAction, Source};
 use crate::{Error, Router};
 use graph::InterfaceIndex;
@@ -32,6 +33,7 @@ impl Router {
         if up {
             self.announce(index, prefix.address());
         }
+        self.say(Notice::AddressAdded { interface: index, address: prefix.into() });
         Ok(())
     }
 
@@ -95,6 +97,7 @@ impl Router {
         if waiting > 0 {
             log::warn!("{waiting} routes wait for next hops on {}: its address is gone", prefix.network());
         }
+        self.say(Notice::AddressRemoved { interface: index, address: prefix.into() });
         Ok(())
     }
 

@@ -18,8 +18,6 @@ pub(crate) struct ViewBook {
     /// first.
     lenders: HashMap<InterfaceIndex, InterfaceIndex>,
     borrowers: BTreeSet<(InterfaceIndex, InterfaceIndex)>,
-    /// Interfaces whose packets are copied to a SPAN destination.
-    mirrored: BTreeSet<InterfaceIndex>,
     /// By family and routing table: the interfaces that are up and take part in it.
     members: [BTreeMap<TableIndex, BTreeSet<InterfaceIndex>>; Family::ALL.len()],
     /// By family: the interfaces that are up and have addresses of their own, loopbacks first.
@@ -69,18 +67,9 @@ impl ViewBook {
         self.borrowers_of(lender).chain(self.touched.iter().copied())
     }
 
-    /// Includes all interfaces that are mirrored, and perhaps some that are not.
-    pub fn may_be_mirrored(&self) -> impl Iterator<Item = InterfaceIndex> {
-        self.mirrored.iter().chain(&self.touched).copied()
-    }
-
     /// Updates the indexes with an interface as it is now; none: it was removed. Returns whether its view has changed.
     pub fn put(&mut self, index: InterfaceIndex, now: Option<(&Interface, InterfaceView)>) -> bool {
         self.put_networks(index, now.as_ref().map(|(interface, _)| *interface));
-        match now.as_ref().is_some_and(|(interface, _)| !interface.span.is_empty()) {
-            true => self.mirrored.insert(index),
-            false => self.mirrored.remove(&index),
-        };
         for family in Family::ALL {
             let speakers = &mut self.speakers[family as usize];
             speakers.remove(&(false, index));

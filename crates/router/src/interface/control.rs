@@ -7,6 +7,7 @@ use super::output::{OUTPUT_ARC, Output};
 use super::queues::{OWNER, TransmitQueues};
 use super::view::SubInterfaces;
 use super::{InterfaceCounters, InterfaceView, Mtus};
+use crate::capability::Notice;
 use crate::farewell::Parting;
 use crate::ip::control::Source;
 use crate::ip6::Ip6View;
@@ -111,7 +112,6 @@ impl Router {
             has_dhcp_client: false,
             lender: None,
             tags: sub.as_ref().and_then(|sub| sub.takes.tags()).unwrap_or(Tags::NONE),
-            span: Vec::new(),
             tx_edge,
             sub,
             demux: None,
@@ -124,7 +124,6 @@ impl Router {
             finishes,
             receive_queues,
             transmit_queues,
-            handoff: None,
             input_node,
             output_node,
             tx_node,
@@ -132,6 +131,7 @@ impl Router {
         self.interfaces.put(interface);
         self.clear_interface_counters(index);
         self.publish_facts();
+        self.say(Notice::Created(index));
         Ok(index)
     }
 
@@ -202,31 +202,48 @@ impl Router {
     /// # Errors
     /// When there is none.
     pub fn delete_interface(&mut self, index: InterfaceIndex) -> Result<(), Error> {
+        self.operation(|router| router.begin_deletion(index))
+    }
+
+    /// Sets an interface and its sub-interfaces down, and says that they leave. When all have heard it, they go.
+    fn begin_deletion(&mut self, index: InterfaceIndex) -> Result<(), Error> {
         let subs: Vec<InterfaceIndex> = self.interfaces.sub_interfaces_of(index).map(|sub| sub.index).collect();
         subs.iter().chain([&index]).try_for_each(|gone| self.check_lends_nothing(*gone))?;
+        self.interfaces.get(index)?;
+        if self.notices.leaving.contains(&index) {
+            return Ok(());
+        }
+        // It goes after those that lie on it, which are added behind it.
+        self.notices.leaving.push(index);
         for sub in subs {
-            self.delete_interface(sub)?;
+            self.begin_deletion(sub)?;
             self.breathe();
         }
         self.part_from(&[index], Parting::Deleted);
         // First, so that the steps that follow find little that hangs on the interface.
         self.flush_neighbours(index, true);
         self.set_admin(index, false)?;
+        self.say(Notice::Leaving(index));
+        Ok(())
+    }
+
+    /// Removes an interface that leaves, with all that the core has of it.
+    pub(crate) fn finish_deletion(&mut self, index: InterfaceIndex) {
         self.forget_dhcp_client(index);
-        for prefix in self.interfaces.get(index)?.addresses.clone() {
-            self.remove_address(index, prefix)?;
-        }
+        let addresses = self.interfaces.get(index).map_or_else(|_| Vec::new(), |gone| gone.addresses.clone());
+        let removed = addresses.into_iter().try_for_each(|prefix| self.remove_address(index, prefix));
         self.forget_advertising(index);
         self.listening.forget(index);
-        self.forget_ip6(index)?;
+        if let Err(error) = removed.and_then(|()| self.forget_ip6(index)) {
+            log::error!("addresses of an interface that is removed: {error}");
+        }
         self.remove_paths_of(index);
         self.remove_label_paths_of(index);
         self.remove_tunnel_paths_of(index);
         self.forget_tunnel(index);
         self.stop_encapsulating(index);
         self.forget_proxied_hosts(index);
-        self.forget_listener(index);
-        let interface = self.interfaces.take(index).expect("looked up above");
+        let Some(interface) = self.interfaces.take(index) else { return };
         if let Some(sub) = &interface.sub {
             self.forget_frames_of(sub);
         }
@@ -235,6 +252,7 @@ impl Router {
         self.forget_redirects(index);
         self.forget_punts(index);
         self.publish_facts();
+        self.published.iter().for_each(|forget| forget(index));
         self.graph.clear_features(index);
         self.graph.remove(interface.output_node);
         if interface.sub.is_none() {
@@ -248,7 +266,7 @@ impl Router {
         self.graph.janitor().close_later(interface.link);
         let retired = Retired { index: index.0 as usize, is_settled, since: Instant::now() };
         self.interfaces.retired.push_back(retired);
-        Ok(())
+        self.say(Notice::Gone { interface: index, name: interface.name });
     }
 
     /// Brings neighbours and routes in line with interfaces of which each is up now, or down.
@@ -267,6 +285,7 @@ impl Router {
             self.announce_all(*index);
             self.detect_all_duplicates(*index);
         }
+        changed.iter().for_each(|(index, up)| self.say(Notice::State { interface: *index, up: *up }));
     }
 
     /// Takes every path that names an interface off the operators' routes.
@@ -294,6 +313,10 @@ impl Router {
     /// # Errors
     /// When there is none, or the system refuses to bring the device up.
     pub fn set_admin(&mut self, index: InterfaceIndex, up: bool) -> Result<(), Error> {
+        self.operation(|router| router.change_admin(index, up))
+    }
+
+    fn change_admin(&mut self, index: InterfaceIndex, up: bool) -> Result<(), Error> {
         let interface = self.interfaces.get_mut(index)?;
         if interface.admin_up == up {
             return Ok(());
@@ -320,6 +343,7 @@ impl Router {
         if let Ok(input) = self.graph.find(node) {
             self.tell_input(input, move |input| input.set_up(index, up));
         }
+        self.say(Notice::AdminState { interface: index, up });
         self.settle(&states);
         Ok(())
     }
@@ -386,11 +410,14 @@ impl Router {
         subs.iter().try_for_each(|(_, _, name)| self.check_new_name(name))?;
         self.graph.rename(output, &format!("{name}-output"))?;
         self.graph.rename(tx, &format!("{name}-tx"))?;
-        self.interfaces.rename(index, name)?;
+        let before = self.interfaces.rename(index, name)?;
+        let mut renamed = vec![Notice::Renamed { interface: index, before }];
         for (sub, output, name) in subs {
             self.graph.rename(output, &format!("{name}-output"))?;
-            self.interfaces.rename(sub, &name)?;
+            let before = self.interfaces.rename(sub, &name)?;
+            renamed.push(Notice::Renamed { interface: sub, before });
         }
+        renamed.into_iter().for_each(|notice| self.say(notice));
         Ok(())
     }
 
@@ -440,9 +467,7 @@ impl Router {
             ip6: Ip6View::new(&interface.ip6),
             source_check: interface.ip4.source_check,
             tags: interface.tags,
-            span: interface.listeners(),
             tx: interface.tx_edge,
-            handoff: self.shares(interface),
             sub_interfaces: interface.demux.clone().map(SubInterfaces),
             output: interface.output_edge,
             proxy_arp: interface.proxy_arp,

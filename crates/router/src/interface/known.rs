@@ -5,10 +5,8 @@ use super::numbers::Numbers;
 use super::queues::{ReceiveQueue, TransmitQueues};
 use super::{InterfaceConfig, Mtus};
 use crate::Error;
-use crate::handoff::Handoff;
 use crate::ip::control::TableIndex;
 use crate::ip6::Ip6View;
-use crate::span::Session;
 use crate::vlan::Demux;
 use crate::vlan::control::Sub;
 use crate::{ip4, ip6};
@@ -75,8 +73,6 @@ pub struct Interface {
     pub lender: Option<InterfaceIndex>,
     /// The VLAN tags that its frames carry.
     pub tags: Tags,
-    /// The SPAN sessions that copy its packets, by destination.
-    pub span: Vec<Session>,
     /// The edge of `span-output` to its tx node.
     pub(crate) tx_edge: u16,
     /// What makes it a sub-interface, when it is one.
@@ -96,8 +92,6 @@ pub struct Interface {
     /// Empty: its device receives nothing.
     pub receive_queues: Vec<ReceiveQueue>,
     pub transmit_queues: TransmitQueues,
-    /// The workers that share its packets.
-    pub handoff: Option<Handoff>,
     pub(crate) input_node: &'static str,
     pub(crate) output_node: NodeIndex,
     pub(crate) tx_node: NodeIndex,
@@ -364,12 +358,12 @@ impl Interfaces {
         Some(interface)
     }
 
-    /// Renames an interface. The new name must be free.
-    pub(super) fn rename(&mut self, index: InterfaceIndex, name: &str) -> Result<(), Error> {
+    /// Renames an interface, and returns the name that it had. The new one must be free.
+    pub(super) fn rename(&mut self, index: InterfaceIndex, name: &str) -> Result<String, Error> {
         let before = std::mem::replace(&mut self.get_mut(index)?.name, name.into());
         self.forget_name(&before);
         self.names.insert(name.into(), index);
-        Ok(())
+        Ok(before)
     }
 
     fn forget_name(&mut self, name: &str) {

@@ -5,6 +5,7 @@
 //! its routes for each look.
 
 use crate::Router;
+use crate::capability::Notice;
 use graph::InterfaceIndex;
 use std::time::{Duration, Instant};
 
@@ -60,7 +61,7 @@ impl Router {
             .filter(|(interface, up)| interface.link_is_up != *up)
             .map(|(interface, up)| (interface.index, up))
             .collect();
-        changed.iter().for_each(|(index, up)| self.set_link(*index, *up));
+        changed.iter().for_each(|(index, up)| self.operation(|router| router.set_link(*index, *up)));
         !changed.is_empty()
     }
 
@@ -71,7 +72,9 @@ impl Router {
             true => log::info!("{}: link is up", interface.name),
             false => log::warn!("{}: link is down", interface.name),
         }
-        if !interface.admin_up {
+        let is_used = interface.admin_up;
+        self.say(Notice::LinkState { interface: index, up });
+        if !is_used {
             return;
         }
         let mut states = self.state_changed(index);

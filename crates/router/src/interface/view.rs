@@ -2,12 +2,10 @@
 //! and nodes borrow for a round.
 
 use crate::chunks::Chunks;
-use crate::handoff::Shares;
 use crate::ip::control::TableIndex;
 use crate::ip::fibs::own_table;
 use crate::ip::source_check::SourceCheck;
 use crate::ip6::Ip6View;
-use crate::span::Listeners;
 use crate::vlan::Demux;
 use graph::Row;
 use graph::{EdgeIndex, InterfaceIndex};
@@ -39,12 +37,8 @@ pub struct InterfaceView {
     pub source_check: Option<SourceCheck>,
     /// The VLAN tags that its frames carry.
     pub tags: Tags,
-    /// Who gets copies of its packets.
-    pub span: Listeners,
     /// The edge of `interface-output-arc-end` to its tx node.
     pub tx: EdgeIndex,
-    /// The workers among which its packets are shared out.
-    pub handoff: Option<Shares>,
     /// Whose its frames are, when it has sub-interfaces.
     pub sub_interfaces: Option<SubInterfaces>,
     /// The edge of `interface-output` to this interface.

@@ -6,6 +6,7 @@ use super::entry::Entry;
 use super::path_list::Of;
 use super::route::{Path, Source, TableIndex};
 use super::table::{Fib, PART, Table};
+use crate::capability::Notice;
 use crate::config::Statement;
 use crate::{Error, Router};
 use command::{Args, CommandError};
@@ -244,6 +245,7 @@ impl Router {
         if family == Family::Ip6 && self.proxied_hosts().next().is_some() {
             self.settle_all_proxied();
         }
+        self.say(Notice::Table { interface: index, family });
         Ok(())
     }
 }

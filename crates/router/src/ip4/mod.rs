@@ -13,9 +13,10 @@ pub(crate) mod settings;
 
 pub use settings::Settings;
 
+use crate::Router;
 use crate::capability::{Description, FeatureSpec};
 use crate::icmp::SharedPolicy;
-use crate::interface::{Interface, InterfaceCounters, SharedViews};
+use crate::interface::{InterfaceCounters, SharedViews};
 use crate::ip::Fibs4;
 use crate::ip::TABLES;
 use crate::ip::arcs::InputArcs;
@@ -24,7 +25,7 @@ use crate::ip::count::CounterSlots;
 use crate::ip::fragment::{self, Cutter};
 use crate::ip::source::{self, Sources, Urpf};
 use crate::ip::{in_table, load_balance, route_counters};
-use graph::{Behaviour, Graph, GraphError, NodeIndex, Vector};
+use graph::{Behaviour, Graph, GraphError, InterfaceIndex, NodeIndex, Vector};
 use std::net::Ipv4Addr;
 use tables::{Leaf, Lookup4, ObjectHandle};
 use wire::Family;
@@ -63,8 +64,9 @@ pub(crate) const CAPABILITY: Description = Description {
     ..Description::NONE
 };
 
-fn checks_sources(interface: &Interface) -> String {
-    interface.ip4.source_check.map_or(String::new(), |check| check.to_string())
+fn checks_sources(router: &Router, interface: InterfaceIndex) -> String {
+    let check = router.interfaces.get(interface).ok().and_then(|interface| interface.ip4.source_check);
+    check.map_or(String::new(), |check| check.to_string())
 }
 
 /// Nodes to which other capabilities connect edges.

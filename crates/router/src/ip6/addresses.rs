@@ -1,7 +1,8 @@
 //! IPv6 on interfaces: whether they take part, their addresses, and the routes that those bring.
 
 use super::view::subnet_router_anycast;
-use super::{Settings, own_link_local};
+use super::{Settings, link_local_network, own_link_local};
+use crate::capability::Notice;
 use crate::interface::MAX_ADDRESSES;
 use crate::ip::class;
 use crate::ip::control::{Path, PathAction, Source, TableIndex};
@@ -112,6 +113,10 @@ impl Router {
             // A next hop may have been our own address, or be so now.
             self.install_by(index);
             self.detect_duplicates(index, &[address]);
+            if let Some(before) = before {
+                self.say(Notice::AddressRemoved { interface: index, address: link_local_network(before).into() });
+            }
+            self.say(Notice::AddressAdded { interface: index, address: link_local_network(address).into() });
         }
     }
 
@@ -140,6 +145,7 @@ impl Router {
         // Link-local next hops work from now on.
         self.install_by(index);
         self.detect_duplicates(index, &[address]);
+        self.say(Notice::AddressAdded { interface: index, address: link_local_network(address).into() });
         Ok(())
     }
 
@@ -165,6 +171,9 @@ impl Router {
         on_link.into_iter().for_each(|object| self.ip.release(Leaf::new(class::GLEAN, object)));
         self.listen_anew(index);
         self.advertise_anew(index);
+        if let Some(before) = before {
+            self.say(Notice::AddressRemoved { interface: index, address: link_local_network(before).into() });
+        }
     }
 
     /// Adds an address with its network; the interface takes part in IPv6 with its first.
@@ -191,6 +200,7 @@ impl Router {
         self.install_itself(index, [prefix.address(), prefix.network().address()].map(Into::into));
         self.detect_duplicates(index, &[prefix.address()]);
         self.advertise_anew(index);
+        self.say(Notice::AddressAdded { interface: index, address: prefix.into() });
         Ok(())
     }
 
@@ -259,6 +269,7 @@ impl Router {
         self.leave_ip6(index);
         self.listen_anew(index);
         self.advertise_anew(index);
+        self.say(Notice::AddressRemoved { interface: index, address: prefix.into() });
         Ok(())
     }
 

@@ -18,9 +18,10 @@ pub use addresses::Ip6Error;
 pub(crate) use addresses::local_route;
 pub use view::{Ip6View, subnet_router_anycast};
 
+use crate::Router;
 use crate::capability::{Description, FeatureSpec};
 use crate::icmp::SharedPolicy;
-use crate::interface::{Interface, InterfaceCounters, SharedViews};
+use crate::interface::{InterfaceCounters, SharedViews};
 use crate::ip::Fibs6;
 use crate::ip::arcs::InputArcs;
 use crate::ip::control::TableIndex;
@@ -30,7 +31,7 @@ use crate::ip::source::{self, Sources, Urpf};
 use crate::ip::source_check::SourceCheck;
 use crate::ip::{in_table, load_balance, route_counters};
 use crate::nd::dad::Standing;
-use graph::{Behaviour, Graph, GraphError, NodeIndex};
+use graph::{Behaviour, Graph, GraphError, InterfaceIndex, NodeIndex};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use tables::{Lookup6, ObjectHandle};
@@ -69,8 +70,9 @@ pub(crate) const CAPABILITY: Description = Description {
     ..Description::NONE
 };
 
-fn checks_sources(interface: &Interface) -> String {
-    interface.ip6.source_check.map_or(String::new(), |check| check.to_string())
+fn checks_sources(router: &Router, interface: InterfaceIndex) -> String {
+    let check = router.interfaces.get(interface).ok().and_then(|interface| interface.ip6.source_check);
+    check.map_or(String::new(), |check| check.to_string())
 }
 
 /// The operator's IPv6 settings of an interface, and the state that follows from them.

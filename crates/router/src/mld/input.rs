@@ -50,12 +50,12 @@ pub fn spec() -> NodeSpec {
 
 pub struct MldInput {
     view: SharedViews,
-    events: EventSender,
+    events: EventSender<Event>,
     limits: ByInterface<Bucket>,
 }
 
 impl MldInput {
-    pub fn new(view: SharedViews, events: EventSender) -> MldInput {
+    pub fn new(view: SharedViews, events: EventSender<Event>) -> MldInput {
         MldInput { view, events, limits: ByInterface::default() }
     }
 
@@ -113,7 +113,7 @@ impl MldInput {
         if !self.limits.of(interface).take(cx.now, TOLD) {
             return Err(Edge::Limited);
         }
-        self.events.try_send(event.into()).map_err(|_| Edge::ControlBusy)
+        self.events.try_send(event).map_err(|_| Edge::ControlBusy)
     }
 }
 

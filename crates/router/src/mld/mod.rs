@@ -45,7 +45,7 @@ pub enum Event {
 ///
 /// # Errors
 /// When the graph is full.
-pub(crate) fn register(graph: &mut Graph, view: &SharedViews, events: &EventSender) -> Result<(), GraphError> {
+pub(crate) fn register(graph: &mut Graph, view: &SharedViews, events: &EventSender<Event>) -> Result<(), GraphError> {
     let (view, events) = (view.clone(), events.clone());
     graph.register(input::spec(), move |_| {
         Behaviour::Map(Box::new(input::MldInput::new(view.clone(), events.clone())))

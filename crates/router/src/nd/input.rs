@@ -9,6 +9,7 @@ use crate::events::EventSender;
 use crate::headers::payload_at;
 use crate::interface::{InterfaceView, SharedViews};
 use crate::ip::on_link::OnLink;
+use crate::neighbour;
 use crate::neighbour::learn::{Learner, NotLearned};
 use crate::neighbour::limit::{Bucket, ByInterface};
 use crate::neighbour::policy::{Policy, SharedPolicy};
@@ -159,7 +160,7 @@ pub struct NdInput {
     replies: ByInterface<Bucket>,
     conflicts: Bucket,
     routers: ByInterface<Bucket>,
-    events: EventSender,
+    events: EventSender<router_advertisement::Event>,
 }
 
 /// The sender of a message, and the message's destination.
@@ -185,10 +186,14 @@ impl Asked {
 }
 
 impl NdInput {
-    pub fn new(tables: Tables, events: EventSender) -> NdInput {
+    pub fn new(
+        tables: Tables,
+        learned: EventSender<neighbour::Event>,
+        events: EventSender<router_advertisement::Event>,
+    ) -> NdInput {
         NdInput {
             tables: Arc::new(tables),
-            learner: Learner::new(events.clone()),
+            learner: Learner::new(learned),
             events,
             routers: ByInterface::default(),
             replies: ByInterface::default(),
@@ -420,7 +425,7 @@ impl NdInput {
         if !self.routers.of(view.index).take(cx.now, ROUTERS_TOLD) {
             return Err(Edge::RouterLimited);
         }
-        self.events.try_send(event.into()).map(|()| to).map_err(|_| Edge::ControlBusy)
+        self.events.try_send(event).map(|()| to).map_err(|_| Edge::ControlBusy)
     }
 }
 

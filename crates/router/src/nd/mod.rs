@@ -27,6 +27,7 @@ use crate::neighbour::glean::{self, Glean};
 use crate::neighbour::known::Neighbours;
 use crate::neighbour::resolve::{self, Resolve};
 use crate::neighbour::stale::{self, StaleNeighbour};
+use crate::{neighbour, router_advertisement};
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use tables::ObjectHandle;
 use wire::Family;
@@ -57,7 +58,7 @@ pub(crate) fn register(
     fibs: &Fibs6,
     objects: &ObjectHandle,
     neighbours: &Neighbours,
-    events: &EventSender,
+    (events, of_routers): (&EventSender<neighbour::Event>, &EventSender<router_advertisement::Event>),
 ) -> Result<Nodes, GraphError> {
     let tables = input::Tables {
         view: view.clone(),
@@ -69,9 +70,9 @@ pub(crate) fn register(
     graph.register(redirect::spec(), move |_| {
         Behaviour::Expand(Box::new(Redirect::<redirect::Advice6>::new(redirecting.clone())))
     })?;
-    let sender = events.clone();
+    let (sender, of_routers) = (events.clone(), of_routers.clone());
     graph.register(input::spec(), move |_| {
-        Behaviour::Map(Box::new(input::NdInput::new(tables.clone(), sender.clone())))
+        Behaviour::Map(Box::new(input::NdInput::new(tables.clone(), sender.clone(), of_routers.clone())))
     })?;
     let (known, used, sender) = (neighbours.shared(), objects.clone(), events.clone());
     graph.register(stale::spec(), move |_| {

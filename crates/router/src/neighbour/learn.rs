@@ -22,12 +22,12 @@ pub enum NotLearned {
 
 /// Reports changes to the control thread, within a rate on each interface.
 pub struct Learner {
-    events: EventSender,
+    events: EventSender<Event>,
     limits: ByInterface<Bucket>,
 }
 
 impl Learner {
-    pub fn new(events: EventSender) -> Learner {
+    pub fn new(events: EventSender<Event>) -> Learner {
         Learner { events, limits: ByInterface::default() }
     }
 
@@ -61,7 +61,7 @@ impl Learner {
                 return Ok(()); // neither new nor an answer
             }
             if entry.take_question() {
-                return self.events.try_send(news.into()).map_err(|_| {
+                return self.events.try_send(news).map_err(|_| {
                     entry.ask_again();
                     NotLearned::ControlBusy
                 });
@@ -83,7 +83,7 @@ impl Learner {
         if !self.limits.of(key.interface).take(cx.now, rate) {
             return Err(NotLearned::Limited);
         }
-        self.events.try_send(news.into()).map_err(|_| NotLearned::ControlBusy)
+        self.events.try_send(news).map_err(|_| NotLearned::ControlBusy)
     }
 
     /// Reports to the control thread that another station may have a neighbour's address, unless the neighbour is stale
@@ -92,12 +92,12 @@ impl Learner {
         let is_sure = entry.is_some_and(|entry| !entry.word().is_stale());
         if is_sure && self.limits.of(key.interface).take(cx.now, rate) {
             // If this report is lost, the next message is reported.
-            let _ = self.events.try_send(Event::Doubted(key).into());
+            let _ = self.events.try_send(Event::Doubted(key));
         }
     }
 
     /// Reports a conflict to the control thread. If this report is lost, the next message is reported.
     pub fn tell_conflict(&self, key: NeighbourKey, mac: MacAddress) {
-        let _ = self.events.try_send(Event::Conflict(key, mac).into());
+        let _ = self.events.try_send(Event::Conflict(key, mac));
     }
 }

@@ -158,7 +158,7 @@ struct Share {
 pub struct Resolve {
     family: Family,
     objects: ObjectHandle,
-    events: EventSender,
+    events: EventSender<Event>,
     known: Arc<Shared>,
     policy: SharedPolicy,
     /// Packets in the order of their arrival.
@@ -185,7 +185,7 @@ impl Resolve {
     pub(crate) fn new(
         family: Family,
         objects: ObjectHandle,
-        events: EventSender,
+        events: EventSender<Event>,
         known: Arc<Shared>,
         policy: SharedPolicy,
         buffers: usize,
@@ -270,7 +270,7 @@ impl Resolve {
                 if !(of_source.requests.take(cx.now, part) && share.requests.take(cx.now, rate)) {
                     return Edge::Throttled.into();
                 }
-                if self.events.try_send(Event::Resolve(key).into()).is_err() {
+                if self.events.try_send(Event::Resolve(key)).is_err() {
                     return Edge::ControlBusy.into();
                 }
                 self.waiting.insert(key, vec![packet]);

@@ -27,11 +27,11 @@ pub fn spec() -> NodeSpec {
 pub struct StaleNeighbour {
     known: Arc<Shared>,
     objects: ObjectHandle,
-    events: EventSender,
+    events: EventSender<Event>,
 }
 
 impl StaleNeighbour {
-    pub fn new(known: Arc<Shared>, objects: ObjectHandle, events: EventSender) -> StaleNeighbour {
+    pub fn new(known: Arc<Shared>, objects: ObjectHandle, events: EventSender<Event>) -> StaleNeighbour {
         StaleNeighbour { known, objects, events }
     }
 }
@@ -43,7 +43,7 @@ impl Map for StaleNeighbour {
             let key = NeighbourKey::new(InterfaceIndex(object.interface()), object.next_hop6());
             if let Some(entry) = self.known.get(cx.round, &key)
                 && entry.take_doubt()
-                && self.events.try_send(Event::Used(key).into()).is_err()
+                && self.events.try_send(Event::Used(key)).is_err()
             {
                 entry.doubt_again();
             }

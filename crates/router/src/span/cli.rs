@@ -1,5 +1,6 @@
 //! Commands on SPAN, as VPP has them.
 
+use super::control::{self, Session, Spans};
 use crate::Router;
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, reply};
 use serde::Serialize;
@@ -30,7 +31,7 @@ pub fn register(set: &mut CommandSet<Router>) {
 fn set_span(router: &mut Router, args: &Args) -> Answer {
     let source = router.interfaces.find(args.text("interface")?)?;
     let Some(destination) = args.optional_text("destination") else {
-        router.clear_span(source)?;
+        control::clear(router, source)?;
         return reply(Done);
     };
     let destination = router.interfaces.find(destination)?;
@@ -40,21 +41,22 @@ fn set_span(router: &mut Router, args: &Args) -> Answer {
         Some("disable") => (false, false),
         _ => (true, true),
     };
-    router.set_span(source, destination, rx, tx)?;
+    control::set(router, source, destination, rx, tx)?;
     reply(Done)
 }
 
 fn show_span(router: &mut Router, _: &Args) -> Answer {
-    let mut sources: Vec<_> = router.interfaces.iter().collect();
-    sources.sort_by(|a, b| a.name.cmp(&b.name));
     let name = |index| router.interfaces.get(index).map_or_else(|_| "?".into(), |found| found.name.clone());
-    let of = |source: &crate::interface::Interface| {
-        let session = |session: &super::Session| ShownSession {
-            source: source.name.clone(),
+    let mut sources: Vec<_> =
+        router.state::<Spans>().iter().map(|(source, sessions)| (name(source), sessions)).collect();
+    sources.sort_by(|a, b| a.0.cmp(&b.0));
+    let of = |(source, sessions): (String, &[Session])| {
+        let session = |session: &Session| ShownSession {
+            source: source.clone(),
             destination: name(session.destination),
             device: session.directions(),
         };
-        source.span.iter().map(session).collect::<Vec<_>>()
+        sessions.iter().map(session).collect::<Vec<_>>()
     };
     reply(ShowSpan { sessions: sources.into_iter().flat_map(of).collect() })
 }

@@ -1,12 +1,14 @@
 //! Who listens to whom, as commands.
 
+use super::control::Spans;
 use crate::Router;
 use crate::config::Statement;
 use crate::interface::config::removal;
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
-    for source in router.interfaces.iter() {
-        for session in &source.span {
+    for (source, sessions) in router.state::<Spans>().iter() {
+        let Ok(source) = router.interfaces.get(source) else { continue };
+        for session in sessions {
             let Ok(destination) = router.interfaces.get(session.destination) else { continue };
             let command = format!("set interface span {} destination {}", source.name, destination.name);
             let made = Statement::new(format!("{command} {}", session.directions()), format!("{command} disable"));

@@ -4,8 +4,8 @@
 //! along the arc `device-input`; copies go to the outputs of the listeners.
 
 use super::mirror::{self, COUNTERS};
-use crate::interface::SharedViews;
-use graph::{Expand, Expansion, NodeSpec, Row, Snapshot, Vector, edge, flag};
+use super::{INPUT, Listeners};
+use graph::{Expand, Expansion, NodeSpec, PerInterface, Row, Snapshot, Vector, edge, flag};
 use std::fmt;
 use wire::ethernet::{EtherType, HEADER_LEN};
 
@@ -14,27 +14,26 @@ const TAG: u16 = 4;
 const MAX_TAGS: u16 = 2;
 
 pub fn spec() -> NodeSpec {
-    NodeSpec { name: "span-input".into(), edges: &[], counters: COUNTERS, trace }
+    NodeSpec { name: INPUT.into(), edges: &[], counters: COUNTERS, trace }
 }
 
 pub struct SpanInput {
-    view: SharedViews,
+    listeners: PerInterface<Listeners>,
 }
 
 impl SpanInput {
-    pub fn new(view: SharedViews) -> SpanInput {
-        SpanInput { view }
+    pub fn new(listeners: PerInterface<Listeners>) -> SpanInput {
+        SpanInput { listeners }
     }
 }
 
 impl Expand for SpanInput {
     fn process(&mut self, x: &mut Expansion<'_, '_>, vector: &mut Vector) {
-        let table = self.view.load(x.cx.round);
         for i in 0..vector.len() {
             let mut row = vector.row(i);
-            if let Some(view) = table.get(row.rx_interface) {
+            if let Some(listeners) = self.listeners.get(x.cx.round, row.rx_interface) {
                 row.l3 = network_header(x, &row);
-                mirror::copy(x, &row, &view.span.rx);
+                mirror::copy(x, &row, &listeners.rx);
             }
         }
         vector.set_edges(edge::CONTINUE);

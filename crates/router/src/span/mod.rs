@@ -5,36 +5,54 @@
 //! `NAME-tx`). Packets of interfaces that are not mirrored do not pass these nodes at all. Copies leave by their
 //! destination's output like any packet, and are not copied again.
 
-pub mod cli;
-pub(crate) mod config;
-pub mod control;
+mod cli;
+mod config;
+mod control;
 mod input;
 mod mirror;
 mod output;
 
-pub use control::{MAX_DESTINATIONS, Session};
+pub use control::{MAX_DESTINATIONS, Session, SpanError, clear, sessions, set};
 
-use crate::capability::{Description, FeatureSpec, no_more};
+use crate::Error;
+use crate::capability::{Description, FeatureSpec, Starting, no_more};
 use crate::config::{Part, Phase};
-use crate::interface::SharedViews;
-use graph::{Behaviour, EdgeIndex, Graph, GraphError, InterfaceIndex, NodeIndex};
+use crate::interface::output::OUTPUT_ARC;
+use graph::{Behaviour, EdgeIndex, InterfaceIndex};
 
 /// The packet is a copy for a listener: it is not copied again.
 pub(crate) const MIRRORED: u32 = graph::flag::claimable(3);
+
+/// Its nodes.
+const INPUT: &str = "span-input";
+const OUTPUT: &str = "span-output";
 
 pub(crate) const CAPABILITY: Description = Description {
     name: "span",
     description: "Copies of an interface's packets to others",
     flags: MIRRORED,
-    nodes: &["span-input", "span-output"],
+    nodes: &[INPUT, OUTPUT],
     features: &[
-        FeatureSpec::new("device-input", "span-input", no_more).before(&["worker-handoff"]),
-        FeatureSpec::new("interface-output", "span-output", no_more),
+        FeatureSpec::new(drivers::input::ARC, INPUT, no_more).before(&["worker-handoff"]),
+        FeatureSpec::new(OUTPUT_ARC, OUTPUT, no_more),
     ],
+    start,
+    hears: control::hears,
     commands: cli::register,
     statements: &[(Phase::OnInterfaces, Part::Few(config::statements))],
     ..Description::NONE
 };
+
+fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
+    let listeners = starting.per_interface();
+    let (of_input, of_output) = (listeners.clone(), listeners.clone());
+    let input = move |_| Behaviour::Expand(Box::new(input::SpanInput::new(of_input.clone())));
+    let output = move |_| Behaviour::Expand(Box::new(output::SpanOutput::new(of_output.clone())));
+    let input = starting.graph.register(input::spec(), input)?;
+    let output = starting.graph.register(output::spec(), output)?;
+    starting.own(control::Spans::new(listeners, input, output));
+    Ok(())
+}
 
 /// Where copies go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,24 +67,4 @@ pub struct SpanDestination {
 pub struct Listeners {
     pub rx: Vec<SpanDestination>,
     pub tx: Vec<SpanDestination>,
-}
-
-/// Nodes that control calls.
-pub(crate) struct Nodes {
-    pub input: NodeIndex,
-    pub output: NodeIndex,
-}
-
-/// Registers the capability's nodes.
-///
-/// # Errors
-/// When the graph is full.
-pub(crate) fn register(graph: &mut Graph, view: &SharedViews) -> Result<Nodes, GraphError> {
-    let of_input = view.clone();
-    let input =
-        graph.register(input::spec(), move |_| Behaviour::Expand(Box::new(input::SpanInput::new(of_input.clone()))))?;
-    let view = view.clone();
-    let output =
-        graph.register(output::spec(), move |_| Behaviour::Expand(Box::new(output::SpanOutput::new(view.clone()))))?;
-    Ok(Nodes { input, output })
 }

@@ -1,6 +1,7 @@
 //! The control side of sub-interfaces.
 
 use super::{Found, Vid, VlanMatch, output};
+use crate::capability::Notice;
 use crate::interface::Interface;
 use crate::{Error, Router};
 use drivers::{Device, Link, REFUSED, Transmit, TxOffloads};
@@ -95,13 +96,15 @@ impl Router {
             link: Box::new(NoLink),
         };
         let sub = Sub { parent, id, takes, parent_up: above.is_usable() };
-        let index = self.add_interface(&name, device, Some(sub))?;
-        if self.interfaces.get(parent)?.demux.is_none() {
-            self.interfaces.get_mut(parent)?.demux = Some(Arc::default());
-            self.publish_facts();
-        }
-        self.refresh_frames_of(index);
-        Ok(index)
+        self.operation(|router| {
+            let index = router.add_interface(&name, device, Some(sub))?;
+            if router.interfaces.get(parent)?.demux.is_none() {
+                router.interfaces.get_mut(parent)?.demux = Some(Arc::default());
+                router.publish_facts();
+            }
+            router.refresh_frames_of(index);
+            Ok(index)
+        })
     }
 
     /// Removes a sub-interface.
@@ -190,24 +193,27 @@ impl Router {
         // After a change of the parent's address, a sub-interface's own address may equal it, or not any more.
         self.subs_of(index).into_iter().chain([index]).for_each(|sub| self.refresh_frames_of(sub));
         self.publish_facts();
-        for index in changed {
+        for index in changed.iter().copied() {
             self.dhcp_mac_changed(index);
             self.settle_link_local(index);
             self.refresh_adjacencies(index, None);
             // Neighbours that know the old address learn the new one.
             self.announce_all(index);
         }
+        changed.into_iter().for_each(|index| self.say(Notice::Mac(index)));
     }
 
     /// Applies a change of an interface's MTU: its sub-interfaces have the same or a lower one.
     pub(crate) fn mtu_changed(&mut self, index: InterfaceIndex) {
         let Ok(mtu) = self.interfaces.get(index).map(|interface| interface.mtu) else { return };
-        for sub in self.subs_of(index) {
+        let subs = self.subs_of(index);
+        for sub in subs.iter().copied() {
             let Ok(interface) = self.interfaces.get_mut(sub) else { continue };
             interface.device_mtu = mtu;
             interface.settle_mtus();
             self.refresh_adjacencies(sub, None);
         }
+        std::iter::once(index).chain(subs).for_each(|index| self.say(Notice::Mtu(index)));
     }
 
     /// The sub-interfaces of an interface, with their output nodes, and with their names if the interface is called

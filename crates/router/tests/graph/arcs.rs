@@ -8,9 +8,10 @@ use crate::packet6::Packet6;
 use drivers::pg::{Content, Stream};
 use graph::node::{Behaviour, Map, NodeSpec};
 use graph::{Context, Feature, InterfaceIndex, Vector, edge};
-use quiver_router::handoff::Handoff;
+use quiver_router::handoff::{self, Handoff};
 use quiver_router::ip::source_check::{Mode, SourceCheck};
 use quiver_router::neighbour::NeighbourKey;
+use quiver_router::span;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use wire::{Family, MacAddress};
@@ -259,10 +260,10 @@ fn features_come_and_go_under_traffic_on_two_workers() {
         0 => both(&mut router.graph, "test-a"),
         1 => both(&mut router.graph, "test-b"),
         2 => router.set_source_check(rx, Family::Ip4, strict).unwrap(),
-        3 => router.set_handoff(rx, Some(shared.clone())).unwrap(),
-        4 => router.set_span(rx, monitor, true, false).unwrap(),
-        5 => router.set_span(rx, monitor, false, false).unwrap(),
-        6 => router.set_handoff(rx, None).unwrap(),
+        3 => handoff::set(router, rx, Some(shared.clone())).unwrap(),
+        4 => span::set(router, rx, monitor, true, false).unwrap(),
+        5 => span::set(router, rx, monitor, false, false).unwrap(),
+        6 => handoff::set(router, rx, None).unwrap(),
         7 => router.set_source_check(rx, Family::Ip4, None).unwrap(),
         _ => router.graph.clear_features(rx),
     });

@@ -236,6 +236,11 @@ impl Bed {
         Bed::with_options(Options { buffers: BUFFERS, huge_pages: false, workers, hash_seed: 7, ..Options::default() })
     }
 
+    /// Control takes so many events of each kind at a time, and no more.
+    pub fn with_room_for_events(events: usize) -> Bed {
+        Bed::with_options(Options { buffers: BUFFERS, huge_pages: false, hash_seed: 7, events, ..Options::default() })
+    }
+
     fn with_options(options: Options) -> Bed {
         let router = Router::new(options).expect("a router");
         let worker = router.graph.worker(0).expect("a worker");
@@ -247,12 +252,16 @@ impl Bed {
     /// `10.0.N.2`.
     pub fn with_three_ports() -> (Bed, [Port; 3]) {
         let mut bed = Bed::new();
-        let ports = [0, 1, 2].map(|number| {
-            let port = bed.port(&format!("e{number}"), &[&format!("10.0.{number}.1/24")]);
-            bed.know(&port, &format!("10.0.{number}.2"));
-            port
-        });
+        let ports = bed.three_ports();
         (bed, ports)
+    }
+
+    pub fn three_ports(&mut self) -> [Port; 3] {
+        [0, 1, 2].map(|number| {
+            let port = self.port(&format!("e{number}"), &[&format!("10.0.{number}.1/24")]);
+            self.know(&port, &format!("10.0.{number}.2"));
+            port
+        })
     }
 
     /// A port that is up and has addresses. What it announced is forgotten.
@@ -317,12 +326,9 @@ impl Bed {
             for other in &mut self.others {
                 worked |= other.round() != Progress::Idle;
             }
-            let mut told = false;
-            while let Ok(event) = self.router.events().try_recv() {
-                self.router.handle(event);
-                told = true;
-            }
-            if !worked && !told {
+            let has_events = self.router.events_waiting() > 0;
+            self.router.handle_events();
+            if !worked && !has_events {
                 // Twice: some retired objects retire others.
                 for _ in 0..2 {
                     self.router.graph.domain().collect();

@@ -17,7 +17,11 @@ pub fn mac_of(port: usize) -> MacAddress {
 /// A router with ports e0 to e2, `2001:db8:N::1/64` each, that know the host `2001:db8:N::2`, and the routes that tests
 /// use.
 pub fn bed() -> (Bed, [Port; 3]) {
-    let mut bed = Bed::new();
+    bed_of(Bed::new())
+}
+
+/// The same, made of an empty bed.
+pub fn bed_of(mut bed: Bed) -> (Bed, [Port; 3]) {
     bed.command("set ip6 dad transmits 0").unwrap();
     let ports = [0, 1, 2].map(|number| {
         let port = bed.port(&format!("e{number}"), &[]);

@@ -28,8 +28,8 @@ impl Running {
 
     pub fn execute(&mut self, line: &str) -> Result<Box<dyn command::Reply>, command::CommandError> {
         let result = self.commands.execute(&mut self.router, line);
-        while let Ok(event) = self.router.events().try_recv() {
-            self.router.handle(event);
+        while self.router.events_waiting() > 0 {
+            self.router.handle_events();
         }
         result
     }

@@ -40,6 +40,7 @@ mod mpls;
 mod mpls_errors;
 mod mpls_paths;
 mod nd;
+mod notices;
 mod offload;
 mod options;
 mod oracle;

@@ -9,7 +9,7 @@ use graph::buffer::{Offload, Segmentation};
 use graph::node::{Behaviour, Map, NodeSpec};
 use graph::{Context, Feature, InterfaceIndex, Vector, edge, flag};
 use quiver_router::Router;
-use quiver_router::handoff::Handoff;
+use quiver_router::handoff::{self, Handoff};
 use quiver_router::ip::control::{LabelTableIndex, Path, PathAction, Source, TableIndex};
 use quiver_router::midchain::{Encapsulation, FixUpNumber};
 use quiver_router::mpls::key::LabelKey;
@@ -477,7 +477,7 @@ fn no_packet_has_half_a_header_while_the_underlay_moves() {
     stream.max_frame = 32;
     bed.router.add_stream(stream, 0, String::new(), Vec::new()).unwrap();
     let shared = Handoff { workers: "0-1".parse().unwrap(), symmetrical: false };
-    bed.router.set_handoff(rx, Some(shared)).unwrap();
+    handoff::set(&mut bed.router, rx, Some(shared)).unwrap();
     // What was said before does not count: neighbours were asked.
     *seen.lock().unwrap() = Seen::default();
     let route = |router: &mut Router, to: &str, hops: &[&str]| {

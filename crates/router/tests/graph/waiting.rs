@@ -223,8 +223,8 @@ fn nothing_overtakes_what_waits_for_a_neighbour() {
         // round in which it does.
         send(&mut expected);
         rounds(&mut bed);
-        while let Ok(event) = bed.router.events().try_recv() {
-            bed.router.handle(event);
+        while bed.router.events_waiting() > 0 {
+            bed.router.handle_events();
         }
         send(&mut expected);
         bed.worker.round();

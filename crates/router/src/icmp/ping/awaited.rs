@@ -25,12 +25,12 @@ struct Awaits {
 
 /// A worker's view of the running pings of a family.
 pub(crate) struct Awaited {
-    events: EventSender,
+    events: EventSender<Event>,
     pings: Vec<Awaits>,
 }
 
 impl Awaited {
-    pub fn new(events: EventSender) -> Awaited {
+    pub fn new(events: EventSender<Event>) -> Awaited {
         Awaited { events, pings: Vec::new() }
     }
 
@@ -67,6 +67,6 @@ impl Awaited {
             return None;
         }
         ping.left -= 1;
-        Some(if self.events.try_send(event.into()).is_ok() { told } else { busy })
+        Some(if self.events.try_send(event).is_ok() { told } else { busy })
     }
 }

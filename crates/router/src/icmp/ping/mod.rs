@@ -35,12 +35,6 @@ impl Event {
     }
 }
 
-impl From<Event> for crate::Event {
-    fn from(event: Event) -> crate::Event {
-        crate::Event::Ping(event)
-    }
-}
-
 /// Why a request was not forwarded: type and code of the error about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {

@@ -157,7 +157,7 @@ pub(crate) fn register(
     graph: &mut Graph,
     family: Family,
     view: &SharedViews,
-    events: &EventSender,
+    events: &EventSender<Event>,
 ) -> Result<NodeIndex, GraphError> {
     let (view, events) = (view.clone(), events.clone());
     graph.register(spec(family), move |_| Behaviour::Expand(Box::new(EchoRequests::new(view.clone(), events.clone()))))
@@ -167,12 +167,12 @@ pub(crate) fn register(
 pub(crate) struct EchoRequests {
     view: SharedViews,
     waiting: Vec<Request>,
-    events: EventSender,
+    events: EventSender<Event>,
     next_id: u16,
 }
 
 impl EchoRequests {
-    pub fn new(view: SharedViews, events: EventSender) -> EchoRequests {
+    pub fn new(view: SharedViews, events: EventSender<Event>) -> EchoRequests {
         EchoRequests { view, waiting: Vec::new(), events, next_id: 0 }
     }
 
@@ -186,7 +186,7 @@ impl EchoRequests {
         let bytes = request.bytes(self.next_id);
         let Some(packet) = write(x, &bytes) else { return x.cx.count(NO_BUFFER, 1) };
         let event = Event::Sent { identifier: request.identifier, sequence: request.sequence, ticks: time::ticks() };
-        if self.events.try_send(event.into()).is_err() {
+        if self.events.try_send(event).is_err() {
             // Without its time nothing can be said of the reply.
             x.cx.buffers.free_chain(packet);
             return x.cx.count(BUSY, 1);

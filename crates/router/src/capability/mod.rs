@@ -1,11 +1,18 @@
-//! What a capability says of itself. From the list of all descriptions ([`crate::CAPABILITIES`]) the router takes its
-//! flags, arcs, features, commands, statements, work that becomes due, and values. Nodes are registered in
-//! [`Router::new`], and the state of capabilities is in fields of [`Router`].
+//! What a capability says of itself. From the list of all descriptions ([`crate::CAPABILITIES`]) the router takes all
+//! that belongs to it: nodes, state, flags, arcs, features, commands, statements, what it listens to, work that becomes
+//! due, and values. Some capabilities still have their nodes registered in [`Router::new`] and their state in fields of
+//! [`Router`].
 
-use crate::Router;
+pub(crate) mod notice;
+pub(crate) mod start;
+
+pub use notice::{Heard, Notice, Numbered};
+pub use start::Starting;
+
 use crate::config::{Part, Phase};
-use crate::interface::Interface;
+use crate::{Error, Router};
 use command::CommandSet;
+use graph::InterfaceIndex;
 use std::time::Instant;
 
 /// The names of an interface's own nodes, where all interfaces are meant.
@@ -26,6 +33,10 @@ pub struct Description {
     /// Feature arcs that are its own, each with the node in which it ends.
     pub arcs: &'static [(&'static str, &'static str)],
     pub features: &'static [FeatureSpec],
+    /// Registers its nodes, and makes its state. Those of capabilities that come earlier in the list are there.
+    pub start: fn(&mut Starting<'_>) -> Result<(), Error>,
+    /// Hears what happened ([`notice`]).
+    pub hears: fn(&mut Router, &Notice),
     /// Adds its commands.
     pub commands: fn(&mut CommandSet<Router>),
     /// The parts of the running configuration that it states. All parts of a phase come before those of later phases;
@@ -46,6 +57,8 @@ impl Description {
         nodes: &[],
         arcs: &[],
         features: &[],
+        start: |_| Ok(()),
+        hears: |_, _| (),
         commands: |_| (),
         statements: &[],
         ticks: &[],
@@ -86,16 +99,19 @@ pub enum When {
     Usual,
 }
 
+/// Says what a feature does for the packets of an interface.
+pub type Does = fn(&Router, InterfaceIndex) -> String;
+
 /// A feature: a node that packets of an interface pass where it is enabled ([`graph::Feature`]).
 pub struct FeatureSpec {
     pub feature: graph::Feature,
     /// What it does for packets of an interface on which it is enabled, in a few words or none.
-    pub does: fn(&Interface) -> String,
+    pub does: Does,
 }
 
 impl FeatureSpec {
     /// A feature of an arc, in any place.
-    pub const fn new(arc: &'static str, node: &'static str, does: fn(&Interface) -> String) -> FeatureSpec {
+    pub const fn new(arc: &'static str, node: &'static str, does: Does) -> FeatureSpec {
         FeatureSpec { feature: graph::Feature { arc, node, after: &[], before: &[] }, does }
     }
 
@@ -113,6 +129,6 @@ impl FeatureSpec {
 }
 
 /// A feature that has no more to say than its name.
-pub fn no_more(_: &Interface) -> String {
+pub fn no_more(_: &Router, _: InterfaceIndex) -> String {
     String::new()
 }

@@ -1,0 +1,110 @@
+//! What capabilities own: their state, which is made when a router starts.
+//!
+//! State stays where it is while it is used ([decision 035](../../../../docs/decisions/035-state-stays-in-its-place.md)):
+//! an operation borrows it from the router for as long as it needs it. So there is no time at which it is missing, also
+//! not while a long command of one client pauses and another client looks at the same state.
+
+use crate::Router;
+use crate::interface::{InterfaceCounters, SharedViews};
+use graph::{Graph, InterfaceIndex, PerInterface};
+use std::any::{Any, TypeId, type_name};
+use std::collections::HashMap;
+
+/// The state of all capabilities, by type.
+#[derive(Default)]
+pub(crate) struct States(HashMap<TypeId, Box<dyn Any + Send>>);
+
+impl States {
+    fn get<T: Any>(&self) -> Option<&T> {
+        self.0.get(&TypeId::of::<T>())?.downcast_ref()
+    }
+
+    fn get_mut<T: Any>(&mut self) -> Option<&mut T> {
+        self.0.get_mut(&TypeId::of::<T>())?.downcast_mut()
+    }
+}
+
+/// Takes from an interface what a capability published of it.
+pub(crate) type Forget = Box<dyn Fn(InterfaceIndex) + Send>;
+
+/// A router that starts, as its capabilities see it. Each registers its nodes, and leaves the state that it owns.
+pub struct Starting<'a> {
+    pub graph: &'a mut Graph,
+    /// What nodes know of interfaces.
+    pub view: &'a SharedViews,
+    pub counters: &'a InterfaceCounters,
+    pub(crate) states: &'a mut States,
+    pub(crate) published: &'a mut Vec<Forget>,
+}
+
+impl Starting<'_> {
+    /// Leaves state of a type of the capability's own ([`Router::state`]).
+    ///
+    /// # Panics
+    /// When there is state of this type already: a programmer's error that shows at the first start.
+    pub fn own<T: Any + Send>(&mut self, state: T) {
+        let before = self.states.0.insert(TypeId::of::<T>(), Box::new(state));
+        assert!(before.is_none(), "two capabilities own a {}", type_name::<T>());
+    }
+
+    /// Values for single interfaces, for nodes to read. The router takes them away when an interface goes.
+    pub fn per_interface<T: Send + Sync + 'static>(&mut self) -> PerInterface<T> {
+        let values = PerInterface::new(self.graph.domain());
+        let all = values.clone();
+        self.published.push(Box::new(move |gone| all.set(gone, None)));
+        values
+    }
+}
+
+impl Router {
+    /// The state of a capability.
+    ///
+    /// # Panics
+    /// When no capability of this router owns a `T`: a programmer's error that shows at the first use.
+    pub fn state<T: Any>(&self) -> &T {
+        self.states.get().unwrap_or_else(|| missing::<T>())
+    }
+
+    /// The same, to be changed.
+    ///
+    /// # Panics
+    /// As [`Router::state`].
+    pub fn state_mut<T: Any>(&mut self) -> &mut T {
+        self.states.get_mut().unwrap_or_else(|| missing::<T>())
+    }
+}
+
+#[cold]
+fn missing<T>() -> ! {
+    panic!("no capability owns a {}", type_name::<T>())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::interface::InterfaceConfig;
+    use crate::{Options, Router};
+    use graph::PerInterface;
+
+    #[test]
+    fn what_is_published_of_an_interface_goes_with_it() {
+        let options = Options { buffers: 1024, huge_pages: false, ..Options::default() };
+        let mut router = Router::new(options).unwrap();
+        let [gone, stays] = ["a", "b"].map(|name| router.create(name, InterfaceConfig::Null).unwrap());
+        let values = PerInterface::new(router.graph.domain());
+        let all = values.clone();
+        router.published.push(Box::new(move |interface| all.set(interface, None)));
+        values.set(gone, Some(1));
+        values.set(stays, Some(2));
+        router.delete_interface(gone).unwrap();
+        let mut reader = router.graph.domain().register().unwrap();
+        let round = reader.round();
+        assert_eq!((values.get(&round, gone), values.get(&round, stays)), (None, Some(&2)));
+    }
+
+    #[test]
+    #[should_panic(expected = "no capability owns a ")]
+    fn state_that_nobody_owns_is_named() {
+        let options = Options { buffers: 1024, huge_pages: false, ..Options::default() };
+        Router::new(options).unwrap().state::<u128>();
+    }
+}
