@@ -356,7 +356,7 @@ impl Bed {
             let mut stream = Stream::new(&format!("bench-{thread}"), device, content);
             stream.max_frame = options.vector as usize;
             stream.entry = entry.map_or(stream.entry, Entry::frames);
-            router.add_stream(stream, thread, String::new(), Vec::new())?;
+            router::packet_generator::add(&mut router, stream, thread, String::new(), Vec::new())?;
         }
         let nodes: Vec<_> = router.graph.nodes().into_iter().map(|node| (node.name.clone(), node.index)).collect();
         let lane = |(thread, worker)| Lane {
@@ -376,7 +376,7 @@ impl Bed {
             // What was replaced while routes were made takes effect when all workers have begun another round.
             bed.router.tick();
         }
-        bed.router.enable_stream(None, true)?;
+        router::packet_generator::enable(&mut bed.router, None, true)?;
         for lane in bed.lanes.iter_mut().filter(|lane| lane.cold) {
             lane.worker.core().buffers.set_reuse(Reuse::OldestFreed);
             lane.renew();

@@ -50,10 +50,8 @@ pub use events::QUEUE as EVENT_QUEUE;
 use capability::notice::Notices;
 use capability::start::{Forget, States};
 use capability::{Starting, When};
-use capture::Captures;
 use chunks::Chunks;
 use command::{CommandSet, Files};
-use dhcp::DhcpClients;
 use events::Events;
 use graph::{Graph, GraphError, Pool};
 use icmp::Icmp;
@@ -73,7 +71,6 @@ use mpls::table::LabelTables;
 use nd::dad::Detection;
 use nd::proxy::Proxied;
 use neighbour::known::Neighbours;
-use packet_generator::Streams;
 use punt::Punts;
 use rcu::{Domain, Published};
 use reassembly::Reassembly;
@@ -212,12 +209,8 @@ pub enum Error {
     TooManyAddresses,
     #[error("{prefix} on {name} is leased by DHCP ('set dhcp client del intfc {name}' gives it back)")]
     Leased { prefix: Prefix4, name: String },
-    #[error("{0} has no DHCP client (show dhcp client lists them)")]
-    NoDhcpClient(String),
     #[error("{0} gets its address by DHCP: 'set dhcp client del intfc {0}' first")]
     DhcpClientThere(String),
-    #[error("'{0}' is no host name: letters, digits, - and ., at most {max} in all", max = wire::dhcp::MAX_HOST_NAME)]
-    BadHostName(String),
     #[error("no route {0}")]
     NoSuchRoute(Prefix),
     #[error("route {0} has no such path")]
@@ -254,14 +247,8 @@ pub enum Error {
     NoSuchRange(Ipv4Addr, Ipv4Addr),
     #[error("too many ranges (at most {max})", max = neighbour::policy::MAX_RANGES)]
     TooManyRanges,
-    #[error("no stream named '{0}' (show packet-generator lists them)")]
-    NoSuchStream(String),
-    #[error("a stream named '{0}' exists already")]
-    StreamTaken(String),
     #[error(transparent)]
     Filter(#[from] wire::filter::FilterError),
-    #[error(transparent)]
-    Capture(#[from] capture::CaptureError),
     #[error(transparent)]
     Ping(#[from] icmp::ping::PingError),
     #[error("{name}: {source}")]
@@ -355,7 +342,6 @@ pub(crate) struct Nodes {
     pub icmp6: icmp::ping::Nodes,
     pub local: local::Nodes,
     pub reassembly: reassembly::Nodes,
-    pub generator: packet_generator::Nodes,
 }
 
 /// The router's state, owned by the control thread.
@@ -379,7 +365,6 @@ pub struct Router {
     /// Multicast groups that this router listens to, and those that hosts on its links listen to.
     pub listening: Listening,
     pub counters: InterfaceCounters,
-    pub streams: Streams,
     /// The log of this router; the program that runs the router feeds it.
     pub log: Arc<Logging>,
     pub(crate) view: SharedViews,
@@ -413,9 +398,6 @@ pub struct Router {
     /// The nodes that receive datagrams, by UDP port.
     pub udp: UdpListeners,
     udp_ports: local::SharedPorts,
-    /// Interfaces that get their address from a server.
-    pub dhcp: DhcpClients,
-    pub(crate) captures: Captures,
     pub(crate) trace_filter: Option<inspect::TraceFilter>,
     events: Events,
     /// When the process became a router.
@@ -497,8 +479,6 @@ impl Router {
         let of_listeners = events.queue(Router::handle_listening);
         let of_routers = events.queue(Router::handle_router_discovery);
         let of_pings = events.queue(Router::handle_ping);
-        let of_dhcp = events.queue(Router::handle_dhcp);
-        let of_captures = events.queue(|router, ()| router.collect_capture());
         let icmp_policy: icmp::SharedPolicy = Arc::new(Published::new(&domain, icmp::Policy::default()));
         let punt_table: punt::SharedPunts = Arc::new(Published::new(&domain, punt::PuntTable::default()));
         let (fib4, fib6, objects) = (Fib4::new(&domain)?, Fib6::new(&domain)?, Objects::new(&domain)?);
@@ -510,7 +490,6 @@ impl Router {
         let fibs6 = Fibs6::new(tables6.clone(), view.clone(), places.clone());
 
         // One line a capability.
-        let generator = packet_generator::register(&mut graph, &counters)?;
         ethernet::register(&mut graph, &view, &fibs, &counters)?;
         let (arp, neighbours) = arp::register(&mut graph, &view, &fibs, &objects.handle(), &of_neighbours)?;
         let ip4 = ip4::register(
@@ -567,13 +546,12 @@ impl Router {
         let local = local::register(&mut graph, &udp_ports, &icmp_policy, &view)?;
         punt::register(&mut graph, &punt_table, &counters)?;
         let reassembly = reassembly::register(&mut graph, &fibs, &fibs6)?;
-        let dhcp = dhcp::register(&mut graph, &of_dhcp)?;
         let interface = interface::register(&mut graph, &view)?;
         let (mut states, mut published) = Default::default();
         for capability in CAPABILITIES {
             let (graph, view, counters) = (&mut graph, &view, &counters);
-            let (states, published) = (&mut states, &mut published);
-            (capability.start)(&mut Starting { graph, view, counters, states, published })?;
+            let (events, states, published) = (&mut events, &mut states, &mut published);
+            (capability.start)(&mut Starting { graph, view, counters, events, states, published })?;
         }
         graph.register_drop()?;
         for spec in CAPABILITIES.iter().flat_map(|capability| capability.features) {
@@ -596,10 +574,9 @@ impl Router {
             listening: Listening::default(),
             counters,
             fix_ups,
-            streams: Streams::default(),
             log: Arc::default(),
             view,
-            nodes: Nodes { interface, ip4, ip6, mpls, object, arp, nd, icmp, icmp6, local, reassembly, generator },
+            nodes: Nodes { interface, ip4, ip6, mpls, object, arp, nd, icmp, icmp6, local, reassembly },
             clears: inspect::Clears::default(),
             devices: options.devices,
             commit: options.commit,
@@ -619,8 +596,6 @@ impl Router {
             reassembly: Reassembly::default(),
             udp: UdpListeners::default(),
             udp_ports,
-            dhcp: DhcpClients::new(dhcp),
-            captures: Captures::new(of_captures),
             trace_filter: None,
             events,
             started: Instant::now(),

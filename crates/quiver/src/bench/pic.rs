@@ -75,8 +75,8 @@ fn measure_one(prefixes: usize, repeat: u16) -> Result<Outcome, router::Error> {
     let text = format!("IP4: 02:00:00:00:00:aa -> {station} UDP: 100.64.1.2 -> 16.0.0.1 ttl 255 UDP: 1234 -> 5678");
     let template = Template::parse(&text, Some((64, 64, Vary::Increment)), First::Ethernet).expect("a template");
     let stream = Stream::new("pic", device, Content::Template(Box::new(template.to_each_of(destinations))));
-    router.add_stream(stream, 0, String::new(), Vec::new())?;
-    router.enable_stream(None, true)?;
+    router::packet_generator::add(&mut router, stream, 0, String::new(), Vec::new())?;
+    router::packet_generator::enable(&mut router, None, true)?;
     let stop = AtomicBool::new(false);
     let counters = router.graph.counters().clone();
     let node = router.graph.find("pg-input")?;

@@ -6,13 +6,14 @@
 pub(crate) mod notice;
 pub(crate) mod start;
 
+pub use crate::farewell::{Farewell, Parting};
 pub use notice::{Heard, Notice, Numbered};
 pub use start::Starting;
 
 use crate::config::{Part, Phase};
 use crate::{Error, Router};
 use command::CommandSet;
-use graph::InterfaceIndex;
+use graph::{InterfaceIndex, NodeIndex, Snapshot};
 use std::time::Instant;
 
 /// The names of an interface's own nodes, where all interfaces are meant.
@@ -37,6 +38,12 @@ pub struct Description {
     pub start: fn(&mut Starting<'_>) -> Result<(), Error>,
     /// Hears what happened ([`notice`]).
     pub hears: fn(&mut Router, &Notice),
+    /// Its last messages before the router falls silent on an interface, in the order of the list of capabilities.
+    pub farewells: &'static [Farewell],
+    /// What a traced packet belongs to at a node of its own, in a few words.
+    pub traces: fn(&Router, &Snapshot) -> Option<String>,
+    /// Whether this is a node of its own that is polled for nothing, which is not worth a line in `show runtime`.
+    pub idles: fn(&Router, NodeIndex) -> bool,
     /// Adds its commands.
     pub commands: fn(&mut CommandSet<Router>),
     /// The parts of the running configuration that it states. All parts of a phase come before those of later phases;
@@ -59,6 +66,9 @@ impl Description {
         features: &[],
         start: |_| Ok(()),
         hears: |_, _| (),
+        farewells: &[],
+        traces: |_, _| None,
+        idles: |_, _| false,
         commands: |_| (),
         statements: &[],
         ticks: &[],

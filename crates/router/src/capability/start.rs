@@ -5,6 +5,7 @@
 //! not while a long command of one client pauses and another client looks at the same state.
 
 use crate::Router;
+use crate::events::{EventSender, Events};
 use crate::interface::{InterfaceCounters, SharedViews};
 use graph::{Graph, InterfaceIndex, PerInterface};
 use std::any::{Any, TypeId, type_name};
@@ -33,6 +34,7 @@ pub struct Starting<'a> {
     /// What nodes know of interfaces.
     pub view: &'a SharedViews,
     pub counters: &'a InterfaceCounters,
+    pub(crate) events: &'a mut Events,
     pub(crate) states: &'a mut States,
     pub(crate) published: &'a mut Vec<Forget>,
 }
@@ -45,6 +47,11 @@ impl Starting<'_> {
     pub fn own<T: Any + Send>(&mut self, state: T) {
         let before = self.states.0.insert(TypeId::of::<T>(), Box::new(state));
         assert!(before.is_none(), "two capabilities own a {}", type_name::<T>());
+    }
+
+    /// A queue for events that the capability's nodes send, each of which this function handles.
+    pub fn events<E: Send + 'static>(&mut self, handle: fn(&mut Router, E)) -> EventSender<E> {
+        self.events.queue(handle)
     }
 
     /// Values for single interfaces, for nodes to read. The router takes them away when an interface goes.

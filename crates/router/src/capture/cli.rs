@@ -1,6 +1,6 @@
 //! `pcap trace`, as VPP has it.
 
-use super::control::{BYTES_PER_PACKET, MAX_PACKETS, Outcome, Wanted};
+use super::control::{BYTES_PER_PACKET, Captures, MAX_PACKETS, Outcome, Wanted};
 use crate::{Error, Router};
 use command::{Args, Command, CommandError, CommandSet, Reply, Text, fail, reply};
 use graph::capture::Point;
@@ -29,7 +29,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         ),
     );
     set.add(Command::new("pcap trace off", "Stop the capture and write its file.", |router: &mut Router, _: &Args| {
-        reply(router.stop_capture()?)
+        reply(crate::capture::control::stop(router)?)
     }));
     for path in ["pcap trace status", "show pcap trace"] {
         set.add(Command::new(path, "Show the running capture, or how the last one ended.", status));
@@ -61,19 +61,22 @@ fn start(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandErro
     };
     let filter = args.optional_text("filter").map(Filter::parse).transpose().map_err(Error::from)?;
     let file = args.optional_text("file").map_or_else(|| format!("{}.pcap", words(points).concat()), str::to_string);
-    router.start_capture(Wanted {
-        points,
-        interface,
-        filter,
-        max: args.optional("max")?.unwrap_or(MAX_PACKETS),
-        bytes_per_packet: args.optional("bytes")?.unwrap_or(BYTES_PER_PACKET),
-        file,
-    })?;
+    crate::capture::control::start(
+        router,
+        Wanted {
+            points,
+            interface,
+            filter,
+            max: args.optional("max")?.unwrap_or(MAX_PACKETS),
+            bytes_per_packet: args.optional("bytes")?.unwrap_or(BYTES_PER_PACKET),
+            file,
+        },
+    )?;
     reply(Text(format!("pcap {} capture on...\n", words(points).join(" "))))
 }
 
 fn status(router: &mut Router, _: &Args) -> Result<Box<dyn Reply>, CommandError> {
-    let running = router.captures.running.as_ref().map(|running| {
+    let running = router.state::<Captures>().running.as_ref().map(|running| {
         let interface = running.interface.map(|index| match router.interfaces.get(index) {
             Ok(interface) => interface.name.clone(),
             Err(_) => "(removed)".into(),
@@ -90,7 +93,7 @@ fn status(router: &mut Router, _: &Args) -> Result<Box<dyn Reply>, CommandError>
             drop: running.count(Point::Dropped),
         }
     });
-    reply(ShowCapture { running, last: router.captures.last.clone() })
+    reply(ShowCapture { running, last: router.state::<Captures>().last.clone() })
 }
 
 impl fmt::Display for Outcome {

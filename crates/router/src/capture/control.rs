@@ -3,7 +3,7 @@
 use super::file::{self, Direction, Packet};
 use crate::events::EventSender;
 use crate::inspect::predicate;
-use crate::{Error, Router};
+use crate::{Coded, Error, Router};
 use command::FileError;
 use crossbeam_channel::Receiver;
 use graph::capture::{Counts, Point, Request, Session};
@@ -36,6 +36,18 @@ pub enum CaptureError {
     Name(std::io::Error),
     #[error("cannot write {0}")]
     Write(#[from] FileError),
+}
+
+impl Coded for CaptureError {
+    fn code(&self) -> &'static str {
+        match self {
+            CaptureError::Running(_) => "capture-running",
+            CaptureError::NotRunning => "capture-not-running",
+            CaptureError::TooLarge { .. } => "capture-too-large",
+            CaptureError::Name(_) => "capture-bad-file-name",
+            CaptureError::Write(_) => "capture-not-written",
+        }
+    }
 }
 
 /// What to capture.
@@ -121,137 +133,139 @@ impl Captures {
     }
 }
 
-impl Router {
-    /// Begins a capture.
-    ///
-    /// # Errors
-    /// When one runs, it would take too much memory, or the file's name is none.
-    pub fn start_capture(&mut self, wanted: Wanted) -> Result<(), Error> {
-        if let Some(running) = &self.captures.running {
-            return Err(CaptureError::Running(running.path.clone()).into());
-        }
-        let Wanted { points, interface, filter, max, bytes_per_packet, file } = wanted;
-        let path = file::resolve(&self.files, &file).map_err(CaptureError::Name)?;
-        self.files.check_target(&path).map_err(CaptureError::from)?;
-        if max.saturating_mul(bytes_per_packet) > MAX_MEMORY {
-            return Err(CaptureError::TooLarge { packets: max, bytes: bytes_per_packet }.into());
-        }
-        let filter = filter.map(Arc::new);
-        let workers = self.graph.workers();
-        let (done, arriving) = crossbeam_channel::bounded(workers);
-        // All before the first begins, for they take their time.
-        let session = |_| {
-            let events = self.captures.events.clone();
-            let filter = filter.as_ref().map(|filter| predicate(filter, true));
-            let request = Request { points, interface, filter, most: max, bytes_per_packet };
-            // A full queue does no harm: control then looks here after each event anyway.
-            let wake = Arc::new(move || {
-                let _ = events.try_send(());
+/// Begins a capture.
+///
+/// # Errors
+/// When one runs, it would take too much memory, or the file's name is none.
+pub fn start(router: &mut Router, wanted: Wanted) -> Result<(), Error> {
+    if let Some(running) = &router.state_mut::<Captures>().running {
+        return Err(CaptureError::Running(running.path.clone()).into());
+    }
+    let Wanted { points, interface, filter, max, bytes_per_packet, file } = wanted;
+    let path = file::resolve(&router.files, &file).map_err(CaptureError::Name)?;
+    router.files.check_target(&path).map_err(CaptureError::from)?;
+    if max.saturating_mul(bytes_per_packet) > MAX_MEMORY {
+        return Err(CaptureError::TooLarge { packets: max, bytes: bytes_per_packet }.into());
+    }
+    let filter = filter.map(Arc::new);
+    let workers = router.graph.workers();
+    let (done, arriving) = crossbeam_channel::bounded(workers);
+    // All before the first begins, for they take their time.
+    let session = |_| {
+        let events = router.state_mut::<Captures>().events.clone();
+        let filter = filter.as_ref().map(|filter| predicate(filter, true));
+        let request = Request { points, interface, filter, most: max, bytes_per_packet };
+        // A full queue does no harm: control then looks here after each event anyway.
+        let wake = Arc::new(move || {
+            let _ = events.try_send(());
+        });
+        Box::new(Session::new(request, done.clone(), wake))
+    };
+    let started: Vec<Box<Session>> = (0..workers).map(session).collect();
+    let counts = started.iter().map(|session| session.counts()).collect();
+    let began = Reading::now();
+    for (thread, session) in started.into_iter().enumerate() {
+        router.graph.call_one(thread, move |core| core.capture.start(session));
+    }
+    let names = router.interfaces.iter().map(|interface| (interface.index, interface.name.clone())).collect();
+    router.state_mut::<Captures>().running = Some(Running {
+        points,
+        interface,
+        filter,
+        max,
+        bytes_per_packet,
+        path,
+        counts,
+        sessions: Vec::new(),
+        arriving,
+        names,
+        began,
+    });
+    Ok(())
+}
+
+/// Ends the capture and writes its file.
+///
+/// # Errors
+/// When none runs, a worker does not answer, or the file cannot be written.
+pub fn stop(router: &mut Router) -> Result<Outcome, Error> {
+    if router.state::<Captures>().running.is_some() {
+        router.graph.call(|_| Box::new(|core| core.capture.finish()));
+    }
+    let Some(running) = &mut router.state_mut::<Captures>().running else {
+        return Err(CaptureError::NotRunning.into());
+    };
+    let deadline = Instant::now() + PATIENCE;
+    while let Some(missing) = running.missing() {
+        let session = running.arriving.recv_deadline(deadline);
+        running.sessions.push(*session.map_err(|_| graph::GraphError::NoAnswer(missing))?);
+    }
+    let running = router.state_mut::<Captures>().running.take().expect("looked at above");
+    let (path, written) = (running.path.clone(), write(router, running));
+    router.state_mut::<Captures>().last = Some(written.as_ref().cloned().unwrap_or_else(|error| Outcome {
+        packets: 0,
+        file: path.clone(),
+        error: Some(error.to_string()),
+    }));
+    written.map_err(|error| CaptureError::Write(error).into())
+}
+
+/// Takes in what workers have sent back of their own accord: one that is full ends the
+/// capture for all.
+pub(crate) fn collect(router: &mut Router) {
+    let Some(running) = &mut router.state_mut::<Captures>().running else { return };
+    let before = running.sessions.len();
+    running.sessions.extend(running.arriving.try_iter().map(|session| *session));
+    if running.sessions.len() == before {
+        return;
+    }
+    if running.missing().is_some() {
+        return router.graph.call(|_| Box::new(|core| core.capture.finish()));
+    }
+    match stop(router) {
+        Ok(outcome) => log::info!("capture ended: {} packets in {}", outcome.packets, outcome.file.display()),
+        Err(error) => log::error!("capture lost: {error}"),
+    }
+}
+
+fn write(router: &Router, running: Running) -> Result<Outcome, FileError> {
+    let ended = Reading::now();
+    let mut captured: Vec<_> = running.sessions.iter().flat_map(|session| session.packets()).collect();
+    captured.sort_by_key(|(record, _)| record.ticks);
+    captured.truncate(running.max);
+    let mut interfaces: Vec<file::Interface> = Vec::new();
+    let mut places: HashMap<(InterfaceIndex, bool), u32> = HashMap::new();
+    let packets: Vec<(u32, String)> = captured
+        .iter()
+        .map(|(record, _)| {
+            let place = *places.entry((record.interface, record.framed)).or_insert_with(|| {
+                let link_type = if record.framed { file::ETHERNET } else { file::RAW_IP };
+                interfaces.push(file::Interface { name: name_at_end(router, &running, record.interface), link_type });
+                interfaces.len() as u32 - 1
             });
-            Box::new(Session::new(request, done.clone(), wake))
-        };
-        let started: Vec<Box<Session>> = (0..workers).map(session).collect();
-        let counts = started.iter().map(|session| session.counts()).collect();
-        let began = Reading::now();
-        for (thread, session) in started.into_iter().enumerate() {
-            self.graph.call_one(thread, move |core| core.capture.start(session));
-        }
-        let names = self.interfaces.iter().map(|interface| (interface.index, interface.name.clone())).collect();
-        self.captures.running = Some(Running {
-            points,
-            interface,
-            filter,
-            max,
-            bytes_per_packet,
-            path,
-            counts,
-            sessions: Vec::new(),
-            arriving,
-            names,
-            began,
-        });
-        Ok(())
+            let reason = router.graph.errors().get(record.reason as usize);
+            (place, reason.map_or(String::new(), |reason| format!("{}: {}", reason.node, reason.reason)))
+        })
+        .collect();
+    if interfaces.is_empty() {
+        interfaces.push(file::Interface { name: "any".into(), link_type: file::ETHERNET });
     }
+    let blocks = captured.iter().zip(&packets).map(|((record, bytes), (interface, reason))| Packet {
+        interface: *interface,
+        time: running.began.wall_at(record.ticks, &ended),
+        bytes,
+        length: record.length,
+        direction: if record.point == Point::Sent { Direction::Outbound } else { Direction::Inbound },
+        comment: (record.point == Point::Dropped).then_some(reason),
+    });
+    file::write(&router.files, &running.path, &interfaces, blocks)?;
+    Ok(Outcome { packets: captured.len(), file: running.path, error: None })
+}
 
-    /// Ends the capture and writes its file.
-    ///
-    /// # Errors
-    /// When none runs, a worker does not answer, or the file cannot be written.
-    pub fn stop_capture(&mut self) -> Result<Outcome, Error> {
-        let Some(running) = &mut self.captures.running else { return Err(CaptureError::NotRunning.into()) };
-        self.graph.call(|_| Box::new(|core| core.capture.finish()));
-        let deadline = Instant::now() + PATIENCE;
-        while let Some(missing) = running.missing() {
-            let session = running.arriving.recv_deadline(deadline);
-            running.sessions.push(*session.map_err(|_| graph::GraphError::NoAnswer(missing))?);
-        }
-        let running = self.captures.running.take().expect("looked at above");
-        let (path, written) = (running.path.clone(), self.write_capture(running));
-        self.captures.last = Some(written.as_ref().cloned().unwrap_or_else(|error| Outcome {
-            packets: 0,
-            file: path.clone(),
-            error: Some(error.to_string()),
-        }));
-        written.map_err(|error| CaptureError::Write(error).into())
-    }
-
-    /// Takes in what workers have sent back of their own accord: one that is full ends the
-    /// capture for all.
-    pub(crate) fn collect_capture(&mut self) {
-        let Some(running) = &mut self.captures.running else { return };
-        let before = running.sessions.len();
-        running.sessions.extend(running.arriving.try_iter().map(|session| *session));
-        if running.sessions.len() == before {
-            return;
-        }
-        if running.missing().is_some() {
-            return self.graph.call(|_| Box::new(|core| core.capture.finish()));
-        }
-        match self.stop_capture() {
-            Ok(outcome) => log::info!("capture ended: {} packets in {}", outcome.packets, outcome.file.display()),
-            Err(error) => log::error!("capture lost: {error}"),
-        }
-    }
-
-    fn write_capture(&self, running: Running) -> Result<Outcome, FileError> {
-        let ended = Reading::now();
-        let mut captured: Vec<_> = running.sessions.iter().flat_map(|session| session.packets()).collect();
-        captured.sort_by_key(|(record, _)| record.ticks);
-        captured.truncate(running.max);
-        let mut interfaces: Vec<file::Interface> = Vec::new();
-        let mut places: HashMap<(InterfaceIndex, bool), u32> = HashMap::new();
-        let packets: Vec<(u32, String)> = captured
-            .iter()
-            .map(|(record, _)| {
-                let place = *places.entry((record.interface, record.framed)).or_insert_with(|| {
-                    let link_type = if record.framed { file::ETHERNET } else { file::RAW_IP };
-                    interfaces.push(file::Interface { name: self.name_at_end(&running, record.interface), link_type });
-                    interfaces.len() as u32 - 1
-                });
-                let reason = self.graph.errors().get(record.reason as usize);
-                (place, reason.map_or(String::new(), |reason| format!("{}: {}", reason.node, reason.reason)))
-            })
-            .collect();
-        if interfaces.is_empty() {
-            interfaces.push(file::Interface { name: "any".into(), link_type: file::ETHERNET });
-        }
-        let blocks = captured.iter().zip(&packets).map(|((record, bytes), (interface, reason))| Packet {
-            interface: *interface,
-            time: running.began.wall_at(record.ticks, &ended),
-            bytes,
-            length: record.length,
-            direction: if record.point == Point::Sent { Direction::Outbound } else { Direction::Inbound },
-            comment: (record.point == Point::Dropped).then_some(reason),
-        });
-        file::write(&self.files, &running.path, &interfaces, blocks)?;
-        Ok(Outcome { packets: captured.len(), file: running.path, error: None })
-    }
-
-    /// An interface's name: today's, else the one that it had.
-    fn name_at_end(&self, running: &Running, index: InterfaceIndex) -> String {
-        let today = self.interfaces.get(index).ok().map(|interface| interface.name.clone());
-        // What control originated came from no interface, which VPP names so.
-        let unknown = || if index.0 == 0 { "local0".into() } else { format!("#{index}") };
-        today.or_else(|| running.names.get(&index).cloned()).unwrap_or_else(unknown)
-    }
+/// An interface's name: today's, else the one that it had.
+fn name_at_end(router: &Router, running: &Running, index: InterfaceIndex) -> String {
+    let today = router.interfaces.get(index).ok().map(|interface| interface.name.clone());
+    // What control originated came from no interface, which VPP names so.
+    let unknown = || if index.0 == 0 { "local0".into() } else { format!("#{index}") };
+    today.or_else(|| running.names.get(&index).cloned()).unwrap_or_else(unknown)
 }

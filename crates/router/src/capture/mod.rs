@@ -4,18 +4,25 @@
 //! at `pcap trace off`, control writes it as pcapng ([`file`](mod@file)) with the names of
 //! interfaces, directions, and the reason of each drop as a comment.
 
-pub mod cli;
+mod cli;
 mod control;
 mod file;
 
-pub use control::{CaptureError, Captures};
+pub use control::CaptureError;
 
-use crate::capability::{Description, Tick};
+use crate::Error;
+use crate::capability::{Description, Starting};
 
 pub(crate) const CAPABILITY: Description = Description {
     name: "capture",
     description: "Packets written to a file, with the reason of their drop",
+    start,
     commands: cli::register,
-    ticks: &[Tick::new(|router, _| router.collect_capture(), |_| None)],
     ..Description::NONE
 };
+
+fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
+    let events = starting.events(|router, ()| control::collect(router));
+    starting.own(control::Captures::new(events));
+    Ok(())
+}

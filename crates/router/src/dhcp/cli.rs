@@ -1,7 +1,8 @@
 //! Commands on the DHCP client, as VPP has them.
 
-use super::control::{Client, State};
-use crate::{Error, Router};
+use super::control::{self, Client, State};
+use super::{DhcpClients, DhcpError};
+use crate::Router;
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, reply};
 use graph::InterfaceIndex;
 use serde::Serialize;
@@ -37,8 +38,8 @@ pub fn register(set: &mut CommandSet<Router>) {
 fn set_client(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
     let index = router.interfaces.find(args.text("interface")?)?;
     match args.flag("del") {
-        true => router.remove_dhcp_client(index)?,
-        false => router.set_dhcp_client(index, args.optional_text("hostname"))?,
+        true => control::remove_client(router, index)?,
+        false => control::set_client(router, index, args.optional_text("hostname"))?,
     }
     reply(Done)
 }
@@ -47,12 +48,13 @@ fn show_clients(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, Comm
     let wanted = match args.optional_text("interface") {
         Some(name) => {
             let index = router.interfaces.find(name)?;
-            router.dhcp.get(index).ok_or_else(|| Error::NoDhcpClient(name.into()))?;
+            router.state::<DhcpClients>().get(index).ok_or_else(|| DhcpError::NoClient(name.into()))?;
             Some(index)
         }
         None => None,
     };
-    let clients = router.dhcp.iter().filter(|(index, _)| wanted.is_none_or(|wanted| wanted == *index));
+    let clients =
+        router.state::<DhcpClients>().iter().filter(|(index, _)| wanted.is_none_or(|wanted| wanted == *index));
     let clients = clients.map(|(index, client)| shown(router, index, client)).collect();
     reply(ShowClients { clients })
 }

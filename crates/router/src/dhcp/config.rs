@@ -1,12 +1,13 @@
 //! DHCP clients as the commands that make them. What they lease is not stated.
 
+use super::DhcpClients;
 use crate::Router;
 use crate::config::Statement;
 use crate::interface;
 use crate::interface::config::removal;
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
-    for (index, client) in router.dhcp.iter() {
+    for (index, client) in router.state::<DhcpClients>().iter() {
         let Ok(interface) = router.interfaces.get(index) else { continue };
         let name = &interface.name;
         let hostname = client.hostname.as_ref().map_or(String::new(), |hostname| format!(" hostname {hostname}"));

@@ -6,12 +6,12 @@
 //! default route takes precedence over that one.
 
 use super::Event;
-use super::input::{ClientTable, Expected, NAME, SharedClients};
+use super::input::{Expected, NAME};
 use crate::agenda::{Agenda, Timed};
 use crate::interface::Interface;
 use crate::ip::control::{Path, PathAction, Source};
-use crate::{Error, Router, random};
-use graph::InterfaceIndex;
+use crate::{Coded, Error, Router, random};
+use graph::{InterfaceIndex, PerInterface};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 use wire::checksum::pseudo_header4;
@@ -115,17 +115,15 @@ impl Timed for Client {
 /// All clients, by interface.
 pub struct DhcpClients {
     clients: Agenda<InterfaceIndex, Client>,
-    /// The table that nodes read.
-    published: ClientTable,
-    shared: SharedClients,
+    /// What the node knows of them.
+    expected: PerInterface<Expected>,
     /// The time of the last tick. Tests let it run ahead of the clock.
     ticked: Instant,
 }
 
 impl DhcpClients {
-    pub(crate) fn new(shared: SharedClients) -> DhcpClients {
-        let published = ClientTable::default();
-        DhcpClients { clients: Agenda::default(), published, shared, ticked: Instant::now() }
+    pub(super) fn new(expected: PerInterface<Expected>) -> DhcpClients {
+        DhcpClients { clients: Agenda::default(), expected, ticked: Instant::now() }
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (InterfaceIndex, &Client)> {
@@ -142,6 +140,24 @@ impl DhcpClients {
 
     fn now(&self) -> Instant {
         Instant::now().max(self.ticked)
+    }
+}
+
+/// Why something was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DhcpError {
+    #[error("{0} has no DHCP client (show dhcp client lists them)")]
+    NoClient(String),
+    #[error("'{0}' is no host name: letters, digits, - and ., at most {max} in all", max = dhcp::MAX_HOST_NAME)]
+    BadHostName(String),
+}
+
+impl Coded for DhcpError {
+    fn code(&self) -> &'static str {
+        match self {
+            DhcpError::NoClient(_) => "dhcp-no-client",
+            DhcpError::BadHostName(_) => "dhcp-bad-host-name",
+        }
     }
 }
 
@@ -162,7 +178,7 @@ fn halfway(now: Instant, limit: Instant) -> Instant {
 fn check_host_name(name: &str) -> Result<(), Error> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
     let is_name = !name.is_empty() && name.len() <= dhcp::MAX_HOST_NAME && name.chars().all(plain);
-    if is_name { Ok(()) } else { Err(Error::BadHostName(name.into())) }
+    if is_name { Ok(()) } else { Err(DhcpError::BadHostName(name.into()).into()) }
 }
 
 fn is_host(address: Ipv4Addr) -> bool {
@@ -176,499 +192,500 @@ fn text_of(event: &Event) -> String {
     if text.is_empty() { text } else { format!(": {text}") }
 }
 
-impl Router {
-    /// Makes an interface get its address from a DHCP server, to which it sends a host name. For an existing client
-    /// this changes the name, and the lease stays.
-    ///
-    /// # Errors
-    /// When there is no such interface, it cannot have addresses of its own, or the name is not valid.
-    pub fn set_dhcp_client(&mut self, index: InterfaceIndex, hostname: Option<&str>) -> Result<(), Error> {
-        hostname.map_or(Ok(()), check_host_name)?;
-        let interface = self.interfaces.get(index)?;
-        if interface.is_loopback() {
-            return Err(Error::NoNeighbours(interface.name.clone()));
-        }
-        self.check_station(interface)?;
-        let hostname = hostname.map(str::to_string);
-        if let Some(mut client) = self.dhcp.clients.get_mut(&index) {
-            client.hostname = hostname;
-            return Ok(());
-        }
-        if self.dhcp.clients.is_empty() {
-            self.listen_udp(Family::Ip4, CLIENT_PORT, NAME, "DHCP client")?;
-        }
-        let now = self.dhcp.now();
-        let client = Client {
-            hostname,
-            state: State::Paused,
-            lease: None,
-            offer: None,
-            last: None,
-            transaction: 0,
-            tries: 0,
-            refusals: 0,
-            began: now,
-            asked: now,
-            seconds: 0,
-            due: None,
-            sent: 0,
-        };
-        self.dhcp.clients.insert(index, client);
-        self.interfaces.get_mut(index)?.has_dhcp_client = true;
-        self.publish_facts();
-        self.dhcp_link_changed(index);
-        self.tick_dhcp(now);
-        Ok(())
+/// Makes an interface get its address from a DHCP server, to which it sends a host name. For an existing client
+/// this changes the name, and the lease stays.
+///
+/// # Errors
+/// When there is no such interface, it cannot have addresses of its own, or the name is not valid.
+pub fn set_client(router: &mut Router, index: InterfaceIndex, hostname: Option<&str>) -> Result<(), Error> {
+    hostname.map_or(Ok(()), check_host_name)?;
+    let interface = router.interfaces.get(index)?;
+    if interface.is_loopback() {
+        return Err(Error::NoNeighbours(interface.name.clone()));
     }
-
-    /// Removes a client and releases its lease, so that the server knows that the address is free.
-    ///
-    /// # Errors
-    /// When the interface has no client.
-    pub fn remove_dhcp_client(&mut self, index: InterfaceIndex) -> Result<(), Error> {
-        if !self.dhcp.clients.contains_key(&index) {
-            let name = self.interfaces.get(index)?.name.clone();
-            return Err(Error::NoDhcpClient(name));
-        }
-        if self.is_usable(index) {
-            self.release_lease(index);
-        }
-        self.forget_dhcp_client(index);
-        Ok(())
+    check_station(router, interface)?;
+    let hostname = hostname.map(str::to_string);
+    if let Some(mut client) = router.state_mut::<DhcpClients>().clients.get_mut(&index) {
+        client.hostname = hostname;
+        return Ok(());
     }
-
-    /// Removes a client, together with its lease.
-    pub(crate) fn forget_dhcp_client(&mut self, index: InterfaceIndex) {
-        self.unbind(index);
-        if self.dhcp.clients.remove(&index).is_none() {
-            return;
-        }
-        if let Ok(interface) = self.interfaces.get_mut(index) {
-            interface.has_dhcp_client = false;
-        }
-        if self.dhcp.clients.is_empty() {
-            self.unlisten_udp(Family::Ip4, CLIENT_PORT);
-        }
-        self.publish_facts();
-        self.publish_dhcp(index);
+    if router.state_mut::<DhcpClients>().clients.is_empty() {
+        router.listen_udp(Family::Ip4, CLIENT_PORT, NAME, "DHCP client")?;
     }
+    let now = router.state_mut::<DhcpClients>().now();
+    let client = Client {
+        hostname,
+        state: State::Paused,
+        lease: None,
+        offer: None,
+        last: None,
+        transaction: 0,
+        tries: 0,
+        refusals: 0,
+        began: now,
+        asked: now,
+        seconds: 0,
+        due: None,
+        sent: 0,
+    };
+    router.state_mut::<DhcpClients>().clients.insert(index, client);
+    router.interfaces.get_mut(index)?.has_dhcp_client = true;
+    router.publish_facts();
+    link_changed(router, index);
+    tick(router, now);
+    Ok(())
+}
 
-    /// Called when an interface has become usable or unusable.
-    pub(crate) fn dhcp_link_changed(&mut self, index: InterfaceIndex) {
-        let (usable, now) = (self.is_usable(index), self.dhcp.now());
-        let Some(mut client) = self.dhcp.clients.get_mut(&index) else { return };
-        if usable != (client.state == State::Paused) {
-            return;
-        }
-        if usable {
-            // RFC 2131 3.2: a client that knows its address asks whether it may keep it.
-            client.state = if client.lease.is_some() { State::Rebooting } else { State::Init };
-            (client.transaction, client.tries, client.began, client.due) = (random::number() as u32, 0, now, Some(now));
-        } else {
-            client.state = State::Paused;
-            client.due = client.lease.as_ref().and_then(|lease| lease.expiry);
-        }
-        drop(client);
-        self.publish_dhcp(index);
+/// Removes a client and releases its lease, so that the server knows that the address is free.
+///
+/// # Errors
+/// When the interface has no client.
+pub fn remove_client(router: &mut Router, index: InterfaceIndex) -> Result<(), Error> {
+    if !router.state_mut::<DhcpClients>().clients.contains_key(&index) {
+        let name = router.interfaces.get(index)?.name.clone();
+        return Err(DhcpError::NoClient(name).into());
     }
+    if router.is_usable(index) {
+        release_lease(router, index);
+    }
+    forget(router, index);
+    Ok(())
+}
 
-    /// The Ethernet address of an interface has changed: servers see it as another client.
-    pub(crate) fn dhcp_mac_changed(&mut self, index: InterfaceIndex) {
-        self.unbind(index);
-        let now = self.dhcp.now();
-        let Some(mut client) = self.dhcp.clients.get_mut(&index) else { return };
-        client.last = None;
+/// Removes a client, together with its lease.
+pub(crate) fn forget(router: &mut Router, index: InterfaceIndex) {
+    unbind(router, index);
+    if router.state_mut::<DhcpClients>().clients.remove(&index).is_none() {
+        return;
+    }
+    if let Ok(interface) = router.interfaces.get_mut(index) {
+        interface.has_dhcp_client = false;
+    }
+    if router.state_mut::<DhcpClients>().clients.is_empty() {
+        router.unlisten_udp(Family::Ip4, CLIENT_PORT);
+    }
+    router.publish_facts();
+    publish(router, index);
+}
+
+/// Called when an interface has become usable or unusable.
+pub(crate) fn link_changed(router: &mut Router, index: InterfaceIndex) {
+    let (usable, now) = (router.is_usable(index), router.state_mut::<DhcpClients>().now());
+    let Some(mut client) = router.state_mut::<DhcpClients>().clients.get_mut(&index) else { return };
+    if usable != (client.state == State::Paused) {
+        return;
+    }
+    if usable {
+        // RFC 2131 3.2: a client that knows its address asks whether it may keep it.
+        client.state = if client.lease.is_some() { State::Rebooting } else { State::Init };
+        (client.transaction, client.tries, client.began, client.due) = (random::number() as u32, 0, now, Some(now));
+    } else {
+        client.state = State::Paused;
+        client.due = client.lease.as_ref().and_then(|lease| lease.expiry);
+    }
+    drop(client);
+    publish(router, index);
+}
+
+/// The Ethernet address of an interface has changed: servers see it as another client.
+pub(crate) fn mac_changed(router: &mut Router, index: InterfaceIndex) {
+    unbind(router, index);
+    let now = router.state_mut::<DhcpClients>().now();
+    let Some(mut client) = router.state_mut::<DhcpClients>().clients.get_mut(&index) else { return };
+    client.last = None;
+    if client.state != State::Paused {
+        (client.state, client.due) = (State::Init, Some(now));
+    }
+    drop(client);
+    publish(router, index);
+}
+
+pub(crate) fn tick(router: &mut Router, now: Instant) {
+    router.state_mut::<DhcpClients>().ticked = router.state_mut::<DhcpClients>().ticked.max(now);
+    for index in router.state_mut::<DhcpClients>().clients.due(now) {
+        due(router, index, now);
+    }
+}
+
+fn due(router: &mut Router, index: InterfaceIndex, now: Instant) {
+    let Some(client) = router.state_mut::<DhcpClients>().get(index) else { return };
+    let (state, lease) = (client.state, client.lease.clone());
+    let has_passed = |at: fn(&Lease) -> Option<Instant>| lease.as_ref().and_then(at).is_some_and(|at| at <= now);
+    let gave_up = matches!(state, State::Requesting | State::Rebooting) && client.tries >= MAX_REQUESTS;
+    let mut next = None;
+    if has_passed(|lease| lease.expiry) {
+        log::warn!("{}: the lease of {} has expired", name_of_client(router, index), lease.expect("it passed").prefix);
+        begin_anew(router, index, now);
+    } else if gave_up {
+        begin_anew(router, index, now);
+    } else if has_passed(|lease| lease.rebinding) && matches!(state, State::Bound | State::Renewing) {
+        next = Some(State::Rebinding);
+    } else if state == State::Bound {
+        next = Some(State::Renewing);
+    }
+    let Some(mut client) = router.state_mut::<DhcpClients>().clients.get_mut(&index) else { return };
+    next.into_iter().for_each(|state| client.begin(state, now));
+    let lease = client.lease.as_ref();
+    client.due = match client.state {
+        // There is nothing to wait for.
+        State::Paused => None,
+        State::Init => {
+            client.begin(State::Selecting, now);
+            Some(now + patience(0))
+        }
+        State::Selecting | State::Requesting => Some(now + patience(client.tries)),
+        // Not beyond the end of the lease.
+        State::Rebooting => {
+            lease.and_then(|lease| lease.expiry).into_iter().chain([now + patience(client.tries)]).min()
+        }
+        State::Renewing => lease.and_then(|lease| lease.rebinding).map(|limit| halfway(now, limit)),
+        State::Rebinding => lease.and_then(|lease| lease.expiry).map(|limit| halfway(now, limit)),
+        State::Bound => None,
+    };
+    let state = client.state;
+    drop(client);
+    let kind = match state {
+        State::Paused | State::Init | State::Bound => return publish(router, index),
+        State::Selecting => Kind::Discover,
+        _ => Kind::Request,
+    };
+    send_dhcp(router, index, kind, now);
+}
+
+/// Looks for servers again, at the given time.
+fn begin_anew(router: &mut Router, index: InterfaceIndex, at: Instant) {
+    unbind(router, index);
+    if let Some(mut client) = router.state_mut::<DhcpClients>().clients.get_mut(&index) {
+        client.offer = None;
+        client.began = at;
         if client.state != State::Paused {
-            (client.state, client.due) = (State::Init, Some(now));
-        }
-        drop(client);
-        self.publish_dhcp(index);
-    }
-
-    pub(crate) fn tick_dhcp(&mut self, now: Instant) {
-        self.dhcp.ticked = self.dhcp.ticked.max(now);
-        for index in self.dhcp.clients.due(now) {
-            self.dhcp_due(index, now);
+            (client.state, client.due) = (State::Init, Some(at));
         }
     }
+    publish(router, index);
+}
 
-    fn dhcp_due(&mut self, index: InterfaceIndex, now: Instant) {
-        let Some(client) = self.dhcp.get(index) else { return };
-        let (state, lease) = (client.state, client.lease.clone());
-        let has_passed = |at: fn(&Lease) -> Option<Instant>| lease.as_ref().and_then(at).is_some_and(|at| at <= now);
-        let gave_up = matches!(state, State::Requesting | State::Rebooting) && client.tries >= MAX_REQUESTS;
-        let mut next = None;
-        if has_passed(|lease| lease.expiry) {
-            log::warn!("{}: the lease of {} has expired", self.name_of_client(index), lease.expect("it passed").prefix);
-            self.begin_anew(index, now);
-        } else if gave_up {
-            self.begin_anew(index, now);
-        } else if has_passed(|lease| lease.rebinding) && matches!(state, State::Bound | State::Renewing) {
-            next = Some(State::Rebinding);
-        } else if state == State::Bound {
-            next = Some(State::Renewing);
-        }
-        let Some(mut client) = self.dhcp.clients.get_mut(&index) else { return };
-        next.into_iter().for_each(|state| client.begin(state, now));
-        let lease = client.lease.as_ref();
-        client.due = match client.state {
-            // There is nothing to wait for.
-            State::Paused => None,
-            State::Init => {
-                client.begin(State::Selecting, now);
-                Some(now + patience(0))
-            }
-            State::Selecting | State::Requesting => Some(now + patience(client.tries)),
-            // Not beyond the end of the lease.
-            State::Rebooting => {
-                lease.and_then(|lease| lease.expiry).into_iter().chain([now + patience(client.tries)]).min()
-            }
-            State::Renewing => lease.and_then(|lease| lease.rebinding).map(|limit| halfway(now, limit)),
-            State::Rebinding => lease.and_then(|lease| lease.expiry).map(|limit| halfway(now, limit)),
-            State::Bound => None,
-        };
-        let state = client.state;
-        drop(client);
-        let kind = match state {
-            State::Paused | State::Init | State::Bound => return self.publish_dhcp(index),
-            State::Selecting => Kind::Discover,
-            _ => Kind::Request,
-        };
-        self.send_dhcp(index, kind, now);
+/// Begins again after a refusal: the more refusals there were, the later.
+fn begin_later(router: &mut Router, index: InterfaceIndex, least: Duration) {
+    let now = router.state_mut::<DhcpClients>().now();
+    let Some(mut client) = router.state_mut::<DhcpClients>().clients.get_mut(&index) else { return };
+    let pause = Duration::from_secs((1 << client.refusals.min(6)).min(LAST_PAUSE));
+    client.refusals += 1;
+    drop(client);
+    begin_anew(router, index, now + pause.max(least));
+}
+
+/// Handles a message from a server.
+pub(crate) fn handle(router: &mut Router, event: Event) {
+    let index = event.interface;
+    let Some(client) = router.state_mut::<DhcpClients>().clients.get(&index) else { return };
+    if event.transaction != client.transaction {
+        return;
     }
-
-    /// Looks for servers again, at the given time.
-    fn begin_anew(&mut self, index: InterfaceIndex, at: Instant) {
-        self.unbind(index);
-        if let Some(mut client) = self.dhcp.clients.get_mut(&index) {
-            client.offer = None;
-            client.began = at;
-            if client.state != State::Paused {
-                (client.state, client.due) = (State::Init, Some(at));
+    let server = match client.state {
+        State::Requesting => client.offer.map(|(_, server)| server),
+        State::Renewing => client.lease.as_ref().map(|lease| lease.server),
+        _ => None,
+    };
+    let awaits = matches!(client.state, State::Requesting | State::Rebooting | State::Renewing | State::Rebinding);
+    match event.kind {
+        Kind::Offer if client.state == State::Selecting => take_offer(router, &event),
+        Kind::Ack | Kind::Nak if awaits && server.is_some() && event.server != server => {
+            log::debug!("{}: not the server that was asked answered", name_of_client(router, index));
+        }
+        Kind::Ack if awaits => bind(router, &event),
+        Kind::Nak if awaits => {
+            let (name, text) = (name_of_client(router, index), text_of(&event));
+            log::warn!("{name}: the DHCP server {} refuses the address{text}", shown(event.server));
+            begin_later(router, index, Duration::ZERO);
+            if let Some(mut client) = router.state_mut::<DhcpClients>().clients.get_mut(&index) {
+                client.last = None;
             }
         }
-        self.publish_dhcp(index);
+        _ => {}
     }
+}
 
-    /// Begins again after a refusal: the more refusals there were, the later.
-    fn begin_later(&mut self, index: InterfaceIndex, least: Duration) {
-        let now = self.dhcp.now();
-        let Some(mut client) = self.dhcp.clients.get_mut(&index) else { return };
-        let pause = Duration::from_secs((1 << client.refusals.min(6)).min(LAST_PAUSE));
-        client.refusals += 1;
-        drop(client);
-        self.begin_anew(index, now + pause.max(least));
-    }
-
-    /// Handles a message from a server.
-    pub(crate) fn handle_dhcp(&mut self, event: Event) {
-        let index = event.interface;
-        let Some(client) = self.dhcp.clients.get(&index) else { return };
-        if event.transaction != client.transaction {
-            return;
+fn take_offer(router: &mut Router, event: &Event) {
+    let (index, now) = (event.interface, router.state_mut::<DhcpClients>().now());
+    match judge(router, event, now).and_then(|lease| check_lease(router, index, &lease).map(|()| lease)) {
+        Ok(lease) => {
+            let Some(mut client) = router.state_mut::<DhcpClients>().clients.get_mut(&index) else { return };
+            client.offer = Some((lease.prefix.address(), lease.server));
+            (client.state, client.tries) = (State::Requesting, 0);
+            client.due = Some(now + patience(0));
+            drop(client);
+            send_dhcp(router, index, Kind::Request, now);
         }
-        let server = match client.state {
-            State::Requesting => client.offer.map(|(_, server)| server),
-            State::Renewing => client.lease.as_ref().map(|lease| lease.server),
-            _ => None,
-        };
-        let awaits = matches!(client.state, State::Requesting | State::Rebooting | State::Renewing | State::Rebinding);
-        match event.kind {
-            Kind::Offer if client.state == State::Selecting => self.take_offer(&event),
-            Kind::Ack | Kind::Nak if awaits && server.is_some() && event.server != server => {
-                log::debug!("{}: not the server that was asked answered", self.name_of_client(index));
+        Err(why) => {
+            let name = name_of_client(router, index);
+            log::warn!(
+                "{name}: the offer of {} by the DHCP server {} is refused: {why}",
+                event.yours,
+                shown(event.server)
+            );
+        }
+    }
+}
+
+/// Begins a lease, or extends it.
+fn bind(router: &mut Router, event: &Event) {
+    let index = event.interface;
+    let Some(client) = router.state_mut::<DhcpClients>().clients.get(&index) else { return };
+    let (has_lease, asked) = (client.lease.is_some(), client.asked);
+    let name = name_of_client(router, index);
+    let judged = judge(router, event, asked);
+    // An answer that makes no valid lease does not end the present one. Until that ends, its server or another one
+    // may still send a valid answer.
+    if has_lease && let Err(why) = &judged {
+        log::warn!("{name}: an answer of the DHCP server {} is ignored: {why}", shown(event.server));
+        return;
+    }
+    let bound = judged.and_then(|lease| install_lease(router, index, lease));
+    match bound {
+        Ok(lease) => {
+            let time = event.lease_time.unwrap_or_default();
+            log::info!("{name}: {} is leased by {} for {time} s", lease.prefix, lease.server);
+            let Some(mut client) = router.state_mut::<DhcpClients>().clients.get_mut(&index) else { return };
+            (client.state, client.refusals, client.offer) = (State::Bound, 0, None);
+            client.due = lease.renewal;
+            client.last = Some(lease.prefix.address());
+            drop(client);
+            publish(router, index);
+        }
+        Err(why) => {
+            log::warn!("{name}: {} of the DHCP server {} is declined: {why}", event.yours, shown(event.server));
+            decline(router, event);
+            begin_later(router, index, DECLINE_PAUSE);
+        }
+    }
+}
+
+/// The lease that a server's answer makes, or why the answer makes none. The times count from when the client asked
+/// (RFC 2131 4.4.1).
+fn judge(router: &Router, event: &Event, asked: Instant) -> Result<Lease, String> {
+    let server = event.server.ok_or("it does not say who the server is")?;
+    if !is_host(server) {
+        return Err(format!("the server says that it is {server}, which is no host's address"));
+    }
+    // Without a mask only the router can be reached.
+    let mask = u32::from(event.mask.unwrap_or(Ipv4Addr::BROADCAST));
+    if mask.leading_ones() + mask.trailing_zeros() != u32::BITS && mask != u32::MAX {
+        return Err(format!("{} is no mask", Ipv4Addr::from(mask)));
+    }
+    let length = mask.leading_ones() as u8;
+    if length < LEAST_LENGTH {
+        return Err(format!("a network of /{length} is too large"));
+    }
+    let prefix = Prefix4::new(event.yours, length).map_err(|error| error.to_string())?;
+    let time = event.lease_time.ok_or("it does not say for how long")?;
+    if time < LEAST_LEASE {
+        return Err(format!("a lease of {time} s is too short (at least {LEAST_LEASE})"));
+    }
+    // RFC 2131 4.4.5: T1 is half of the lease and T2 seven eighths, when the server does not give them or they make
+    // no sense.
+    let told =
+        (event.renewal_time.unwrap_or(time / 2), event.rebinding_time.unwrap_or((u64::from(time) * 7 / 8) as u32));
+    let (renewal, rebinding) = match told {
+        (renewal, rebinding) if 0 < renewal && renewal < rebinding && rebinding < time => told,
+        _ => (time / 2, (u64::from(time) * 7 / 8) as u32),
+    };
+    let at = |seconds: u32| (time != dhcp::INFINITE).then(|| asked + Duration::from_secs(seconds.into()));
+    let is_edge = |hop: Ipv4Addr| prefix.length() < 31 && (hop == prefix.first() || hop == prefix.last());
+    let is_usable = |hop: &Ipv4Addr| is_host(*hop) && *hop != event.yours && !is_edge(*hop);
+    // The first router on the network; else the first one beside it, because some networks give out a /32.
+    let named = || event.routers.into_iter().flatten();
+    let mut usable = named().filter(is_usable);
+    let gateway = usable.clone().find(|gateway| prefix.contains(*gateway)).or_else(|| usable.next());
+    for other in named().take_while(|named| Some(*named) != gateway) {
+        log::warn!("{}: {other} cannot be the router of {prefix}", name_of_client(router, event.interface));
+    }
+    Ok(Lease {
+        prefix,
+        server,
+        station: event.station,
+        router: gateway,
+        name_servers: event.name_servers,
+        renewal: at(renewal),
+        rebinding: at(rebinding),
+        expiry: at(time),
+    })
+}
+
+/// Refuses an address that the interface must not have.
+fn check_lease(router: &Router, index: InterfaceIndex, lease: &Lease) -> Result<(), String> {
+    router.check_new_address(index, lease.prefix).map_err(|error| error.to_string())
+}
+
+/// Replaces the previous lease of the interface by a new one.
+fn install_lease(router: &mut Router, index: InterfaceIndex, lease: Lease) -> Result<Lease, String> {
+    let before = router.state_mut::<DhcpClients>().get(index).and_then(|client| client.lease.clone());
+    let is_same = before.as_ref().is_some_and(|before| (before.prefix, before.router) == (lease.prefix, lease.router));
+    if !is_same {
+        unbind(router, index);
+        check_lease(router, index, &lease)?;
+        if let Ok(interface) = router.interfaces.get_mut(index) {
+            interface.leased = Some(lease.prefix);
+        }
+        if let Err(error) = router.add_address(index, lease.prefix) {
+            if let Ok(interface) = router.interfaces.get_mut(index) {
+                interface.leased = None;
             }
-            Kind::Ack if awaits => self.bind(&event),
-            Kind::Nak if awaits => {
-                let (name, text) = (self.name_of_client(index), text_of(&event));
-                log::warn!("{name}: the DHCP server {} refuses the address{text}", shown(event.server));
-                self.begin_later(index, Duration::ZERO);
-                if let Some(mut client) = self.dhcp.clients.get_mut(&index) {
-                    client.last = None;
-                }
-            }
-            _ => {}
+            return Err(error.to_string());
+        }
+        if let Some(path) = default_path(index, &lease)
+            && let Err(error) = router.add_route_in(
+                router.table_of(index, Family::Ip4),
+                default_route(),
+                Source::Dhcp,
+                vec![path],
+                false,
+            )
+        {
+            log::error!("{}: no default route by the lease: {error}", name_of_client(router, index));
         }
     }
+    if let Some(mut client) = router.state_mut::<DhcpClients>().clients.get_mut(&index) {
+        client.lease = Some(lease.clone());
+    }
+    Ok(lease)
+}
 
-    fn take_offer(&mut self, event: &Event) {
-        let (index, now) = (event.interface, self.dhcp.now());
-        match self.judge(event, now).and_then(|lease| self.check_lease(index, &lease).map(|()| lease)) {
-            Ok(lease) => {
-                let Some(mut client) = self.dhcp.clients.get_mut(&index) else { return };
-                client.offer = Some((lease.prefix.address(), lease.server));
-                (client.state, client.tries) = (State::Requesting, 0);
-                client.due = Some(now + patience(0));
-                drop(client);
-                self.send_dhcp(index, Kind::Request, now);
-            }
-            Err(why) => {
-                let name = self.name_of_client(index);
-                log::warn!(
-                    "{name}: the offer of {} by the DHCP server {} is refused: {why}",
-                    event.yours,
-                    shown(event.server)
-                );
-            }
+/// Removes from the interface what was leased.
+fn unbind(router: &mut Router, index: InterfaceIndex) {
+    let Some(lease) =
+        router.state_mut::<DhcpClients>().clients.get_mut(&index).and_then(|mut client| client.lease.take())
+    else {
+        return;
+    };
+    if let Some(path) = default_path(index, &lease) {
+        match router.remove_route_in(router.table_of(index, Family::Ip4), default_route(), Source::Dhcp, &[path]) {
+            // The route could not be added before.
+            Ok(()) | Err(Error::NoSuchRoute(_) | Error::NoSuchPath(_)) => {}
+            Err(error) => log::error!("route {} is not up to date: {error}", default_route()),
         }
     }
-
-    /// Begins a lease, or extends it.
-    fn bind(&mut self, event: &Event) {
-        let index = event.interface;
-        let Some(client) = self.dhcp.clients.get(&index) else { return };
-        let (has_lease, asked) = (client.lease.is_some(), client.asked);
-        let name = self.name_of_client(index);
-        let judged = self.judge(event, asked);
-        // An answer that makes no valid lease does not end the present one. Until that ends, its server or another one
-        // may still send a valid answer.
-        if has_lease && let Err(why) = &judged {
-            log::warn!("{name}: an answer of the DHCP server {} is ignored: {why}", shown(event.server));
-            return;
-        }
-        let bound = judged.and_then(|lease| self.install_lease(index, lease));
-        match bound {
-            Ok(lease) => {
-                let time = event.lease_time.unwrap_or_default();
-                log::info!("{name}: {} is leased by {} for {time} s", lease.prefix, lease.server);
-                let Some(mut client) = self.dhcp.clients.get_mut(&index) else { return };
-                (client.state, client.refusals, client.offer) = (State::Bound, 0, None);
-                client.due = lease.renewal;
-                client.last = Some(lease.prefix.address());
-                drop(client);
-                self.publish_dhcp(index);
-            }
-            Err(why) => {
-                log::warn!("{name}: {} of the DHCP server {} is declined: {why}", event.yours, shown(event.server));
-                self.decline(event);
-                self.begin_later(index, DECLINE_PAUSE);
-            }
-        }
+    if let Ok(interface) = router.interfaces.get_mut(index) {
+        interface.leased = None;
     }
-
-    /// The lease that a server's answer makes, or why the answer makes none. The times count from when the client asked
-    /// (RFC 2131 4.4.1).
-    fn judge(&self, event: &Event, asked: Instant) -> Result<Lease, String> {
-        let server = event.server.ok_or("it does not say who the server is")?;
-        if !is_host(server) {
-            return Err(format!("the server says that it is {server}, which is no host's address"));
-        }
-        // Without a mask only the router can be reached.
-        let mask = u32::from(event.mask.unwrap_or(Ipv4Addr::BROADCAST));
-        if mask.leading_ones() + mask.trailing_zeros() != u32::BITS && mask != u32::MAX {
-            return Err(format!("{} is no mask", Ipv4Addr::from(mask)));
-        }
-        let length = mask.leading_ones() as u8;
-        if length < LEAST_LENGTH {
-            return Err(format!("a network of /{length} is too large"));
-        }
-        let prefix = Prefix4::new(event.yours, length).map_err(|error| error.to_string())?;
-        let time = event.lease_time.ok_or("it does not say for how long")?;
-        if time < LEAST_LEASE {
-            return Err(format!("a lease of {time} s is too short (at least {LEAST_LEASE})"));
-        }
-        // RFC 2131 4.4.5: T1 is half of the lease and T2 seven eighths, when the server does not give them or they make
-        // no sense.
-        let told =
-            (event.renewal_time.unwrap_or(time / 2), event.rebinding_time.unwrap_or((u64::from(time) * 7 / 8) as u32));
-        let (renewal, rebinding) = match told {
-            (renewal, rebinding) if 0 < renewal && renewal < rebinding && rebinding < time => told,
-            _ => (time / 2, (u64::from(time) * 7 / 8) as u32),
-        };
-        let at = |seconds: u32| (time != dhcp::INFINITE).then(|| asked + Duration::from_secs(seconds.into()));
-        let is_edge = |hop: Ipv4Addr| prefix.length() < 31 && (hop == prefix.first() || hop == prefix.last());
-        let is_usable = |hop: &Ipv4Addr| is_host(*hop) && *hop != event.yours && !is_edge(*hop);
-        // The first router on the network; else the first one beside it, because some networks give out a /32.
-        let named = || event.routers.into_iter().flatten();
-        let mut usable = named().filter(is_usable);
-        let router = usable.clone().find(|router| prefix.contains(*router)).or_else(|| usable.next());
-        for other in named().take_while(|named| Some(*named) != router) {
-            log::warn!("{}: {other} cannot be the router of {prefix}", self.name_of_client(event.interface));
-        }
-        Ok(Lease {
-            prefix,
-            server,
-            station: event.station,
-            router,
-            name_servers: event.name_servers,
-            renewal: at(renewal),
-            rebinding: at(rebinding),
-            expiry: at(time),
-        })
+    if let Err(error) = router.remove_address(index, lease.prefix) {
+        log::error!("{}: {} is not taken away: {error}", name_of_client(router, index), lease.prefix);
     }
+}
 
-    /// Refuses an address that the interface must not have.
-    fn check_lease(&self, index: InterfaceIndex, lease: &Lease) -> Result<(), String> {
-        self.check_new_address(index, lease.prefix).map_err(|error| error.to_string())
+fn name_of_client(router: &Router, index: InterfaceIndex) -> String {
+    router.interfaces.get(index).map_or_else(|_| index.to_string(), |interface| interface.name.clone())
+}
+
+/// Publishes the present client of an interface, or its absence, to the nodes.
+fn publish(router: &mut Router, index: InterfaceIndex) {
+    let mac = router.interfaces.get(index).ok().map(|interface| interface.mac);
+    let expected = router.state_mut::<DhcpClients>().clients.get(&index).zip(mac).map(|(client, mac)| {
+        let rests = matches!(client.state, State::Paused | State::Init | State::Bound);
+        let transaction = (!rests).then_some(client.transaction);
+        Expected { interface: index, transaction, mac, sent: client.sent }
+    });
+    router.state_mut::<DhcpClients>().expected.set(index, expected);
+    // Otherwise many changes in a row would leave as many old values behind until the next tick.
+    router.graph.domain().collect();
+}
+
+/// Sends the message that the client's state requires.
+fn send_dhcp(router: &mut Router, index: InterfaceIndex, kind: Kind, now: Instant) {
+    let Ok(mac) = router.interfaces.get(index).map(|interface| interface.mac) else { return };
+    let Some(mut client) = router.state_mut::<DhcpClients>().clients.get_mut(&index) else { return };
+    if client.tries == 0 {
+        client.asked = now;
     }
-
-    /// Replaces the previous lease of the interface by a new one.
-    fn install_lease(&mut self, index: InterfaceIndex, lease: Lease) -> Result<Lease, String> {
-        let before = self.dhcp.get(index).and_then(|client| client.lease.clone());
-        let is_same =
-            before.as_ref().is_some_and(|before| (before.prefix, before.router) == (lease.prefix, lease.router));
-        if !is_same {
-            self.unbind(index);
-            self.check_lease(index, &lease)?;
-            if let Ok(interface) = self.interfaces.get_mut(index) {
-                interface.leased = Some(lease.prefix);
-            }
-            if let Err(error) = self.add_address(index, lease.prefix) {
-                if let Ok(interface) = self.interfaces.get_mut(index) {
-                    interface.leased = None;
-                }
-                return Err(error.to_string());
-            }
-            if let Some(path) = default_path(index, &lease)
-                && let Err(error) = self.add_route_in(
-                    self.table_of(index, Family::Ip4),
-                    default_route(),
-                    Source::Dhcp,
-                    vec![path],
-                    false,
-                )
-            {
-                log::error!("{}: no default route by the lease: {error}", self.name_of_client(index));
+    client.tries += 1;
+    client.sent += 1;
+    let hostname = client.hostname.clone().unwrap_or_default();
+    let mut message = Message::new(kind, client.transaction, mac);
+    // A request repeats the `secs` of the discovery (RFC 2131 3.1).
+    if client.state != State::Requesting {
+        client.seconds = now.saturating_duration_since(client.began).as_secs().min(u16::MAX.into()) as u16;
+    }
+    message.seconds = client.seconds;
+    message.host_name = hostname.as_bytes();
+    // Until the client has an address, only broadcasts reach it (RFC 2131 4.1).
+    message.broadcast = true;
+    let mut way = To::ALL;
+    match (client.state, &client.lease) {
+        (State::Selecting, _) => message.requested = client.last,
+        (State::Requesting, _) => {
+            message.requested = client.offer.map(|(address, _)| address);
+            message.server = client.offer.map(|(_, server)| server);
+        }
+        (State::Rebooting, Some(lease)) => message.requested = Some(lease.prefix.address()),
+        (State::Renewing | State::Rebinding, Some(lease)) => {
+            message.broadcast = false;
+            message.client = lease.prefix.address();
+            way.source = lease.prefix.address();
+            if client.state == State::Renewing {
+                (way.station, way.destination) = (lease.station, lease.server);
             }
         }
-        if let Some(mut client) = self.dhcp.clients.get_mut(&index) {
-            client.lease = Some(lease.clone());
-        }
-        Ok(lease)
+        _ => {}
     }
+    drop(client);
+    // Before the message is sent, because the answer may come quickly.
+    publish(router, index);
+    inject_dhcp(router, index, &way, &message);
+}
 
-    /// Removes from the interface what was leased.
-    fn unbind(&mut self, index: InterfaceIndex) {
-        let Some(lease) = self.dhcp.clients.get_mut(&index).and_then(|mut client| client.lease.take()) else { return };
-        if let Some(path) = default_path(index, &lease) {
-            match self.remove_route_in(self.table_of(index, Family::Ip4), default_route(), Source::Dhcp, &[path]) {
-                // The route could not be added before.
-                Ok(()) | Err(Error::NoSuchRoute(_) | Error::NoSuchPath(_)) => {}
-                Err(error) => log::error!("route {} is not up to date: {error}", default_route()),
-            }
-        }
-        if let Ok(interface) = self.interfaces.get_mut(index) {
-            interface.leased = None;
-        }
-        if let Err(error) = self.remove_address(index, lease.prefix) {
-            log::error!("{}: {} is not taken away: {error}", self.name_of_client(index), lease.prefix);
-        }
+/// Tells the server that the leased address is free (RFC 2131 4.4.6). Returns whether there was a lease.
+pub(crate) fn release_lease(router: &mut Router, index: InterfaceIndex) -> bool {
+    let Some(lease) = router.state_mut::<DhcpClients>().get(index).and_then(|client| client.lease.clone()) else {
+        return false;
+    };
+    let Ok(mac) = router.interfaces.get(index).map(|interface| interface.mac) else { return false };
+    let mut message = Message::new(Kind::Release, random::number() as u32, mac);
+    (message.client, message.server) = (lease.prefix.address(), Some(lease.server));
+    let way = To { station: lease.station, source: lease.prefix.address(), destination: lease.server };
+    inject_dhcp(router, index, &way, &message);
+    true
+}
+
+fn decline(router: &mut Router, event: &Event) {
+    let Ok(mac) = router.interfaces.get(event.interface).map(|interface| interface.mac) else { return };
+    let mut message = Message::new(Kind::Decline, event.transaction, mac);
+    (message.requested, message.server) = (Some(event.yours), event.server);
+    inject_dhcp(router, event.interface, &To::ALL, &message);
+}
+
+fn inject_dhcp(router: &Router, index: InterfaceIndex, way: &To, message: &Message<'_>) {
+    let Ok(interface) = router.interfaces.get(index) else { return };
+    let mut packet = [0; ipv4::HEADER_LEN + udp::HEADER_LEN + dhcp::MAX_LEN];
+    let (header, datagram) = packet.split_at_mut(ipv4::HEADER_LEN);
+    let length = udp::HEADER_LEN + message.emit(&mut datagram[udp::HEADER_LEN..]);
+    udp::emit(datagram, CLIENT_PORT, SERVER_PORT, length as u16);
+    let pseudo_header = pseudo_header4(way.source, way.destination, Protocol::UDP.0, length as u16);
+    udp::Header::new_unchecked(&mut datagram[..length]).fill_checksum(pseudo_header);
+    ipv4::Repr {
+        src: way.source,
+        dst: way.destination,
+        protocol: Protocol::UDP,
+        ttl: TTL,
+        dscp: 0,
+        ecn: 0,
+        // The packet is never fragmented, so it needs no identification (RFC 6864 4.1).
+        id: 0,
+        dont_fragment: true,
+        more_fragments: false,
+        fragment_offset: 0,
+        payload_len: length as u16,
     }
+    .emit(header);
+    let link = interface.link_header(way.station, EtherType::IPV4);
+    router.inject(index, &link, &packet[..ipv4::HEADER_LEN + length]);
+}
 
-    fn name_of_client(&self, index: InterfaceIndex) -> String {
-        self.interfaces.get(index).map_or_else(|_| index.to_string(), |interface| interface.name.clone())
-    }
-
-    /// Publishes the present client of an interface, or its absence, to the nodes.
-    fn publish_dhcp(&mut self, index: InterfaceIndex) {
-        let mac = self.interfaces.get(index).ok().map(|interface| interface.mac);
-        let expected = self.dhcp.clients.get(&index).zip(mac).map(|(client, mac)| {
-            let rests = matches!(client.state, State::Paused | State::Init | State::Bound);
-            let transaction = (!rests).then_some(client.transaction);
-            Expected { interface: index, transaction, mac, sent: client.sent }
-        });
-        let DhcpClients { published, shared, .. } = &mut self.dhcp;
-        published.0.set(index.0 as usize, expected);
-        shared.publish(published.clone());
-        // Otherwise many changes in a row would leave as many old tables behind until the next tick.
-        self.graph.domain().collect();
-    }
-
-    /// Sends the message that the client's state requires.
-    fn send_dhcp(&mut self, index: InterfaceIndex, kind: Kind, now: Instant) {
-        let Ok(mac) = self.interfaces.get(index).map(|interface| interface.mac) else { return };
-        let Some(mut client) = self.dhcp.clients.get_mut(&index) else { return };
-        if client.tries == 0 {
-            client.asked = now;
-        }
-        client.tries += 1;
-        client.sent += 1;
-        let hostname = client.hostname.clone().unwrap_or_default();
-        let mut message = Message::new(kind, client.transaction, mac);
-        // A request repeats the `secs` of the discovery (RFC 2131 3.1).
-        if client.state != State::Requesting {
-            client.seconds = now.saturating_duration_since(client.began).as_secs().min(u16::MAX.into()) as u16;
-        }
-        message.seconds = client.seconds;
-        message.host_name = hostname.as_bytes();
-        // Until the client has an address, only broadcasts reach it (RFC 2131 4.1).
-        message.broadcast = true;
-        let mut way = To::ALL;
-        match (client.state, &client.lease) {
-            (State::Selecting, _) => message.requested = client.last,
-            (State::Requesting, _) => {
-                message.requested = client.offer.map(|(address, _)| address);
-                message.server = client.offer.map(|(_, server)| server);
-            }
-            (State::Rebooting, Some(lease)) => message.requested = Some(lease.prefix.address()),
-            (State::Renewing | State::Rebinding, Some(lease)) => {
-                message.broadcast = false;
-                message.client = lease.prefix.address();
-                way.source = lease.prefix.address();
-                if client.state == State::Renewing {
-                    (way.station, way.destination) = (lease.station, lease.server);
-                }
-            }
-            _ => {}
-        }
-        drop(client);
-        // Before the message is sent, because the answer may come quickly.
-        self.publish_dhcp(index);
-        self.inject_dhcp(index, &way, &message);
-    }
-
-    /// Tells the server that the leased address is free (RFC 2131 4.4.6). Returns whether there was a lease.
-    pub(crate) fn release_lease(&mut self, index: InterfaceIndex) -> bool {
-        let Some(lease) = self.dhcp.get(index).and_then(|client| client.lease.clone()) else { return false };
-        let Ok(mac) = self.interfaces.get(index).map(|interface| interface.mac) else { return false };
-        let mut message = Message::new(Kind::Release, random::number() as u32, mac);
-        (message.client, message.server) = (lease.prefix.address(), Some(lease.server));
-        let way = To { station: lease.station, source: lease.prefix.address(), destination: lease.server };
-        self.inject_dhcp(index, &way, &message);
-        true
-    }
-
-    fn decline(&mut self, event: &Event) {
-        let Ok(mac) = self.interfaces.get(event.interface).map(|interface| interface.mac) else { return };
-        let mut message = Message::new(Kind::Decline, event.transaction, mac);
-        (message.requested, message.server) = (Some(event.yours), event.server);
-        self.inject_dhcp(event.interface, &To::ALL, &message);
-    }
-
-    fn inject_dhcp(&self, index: InterfaceIndex, way: &To, message: &Message<'_>) {
-        let Ok(interface) = self.interfaces.get(index) else { return };
-        let mut packet = [0; ipv4::HEADER_LEN + udp::HEADER_LEN + dhcp::MAX_LEN];
-        let (header, datagram) = packet.split_at_mut(ipv4::HEADER_LEN);
-        let length = udp::HEADER_LEN + message.emit(&mut datagram[udp::HEADER_LEN..]);
-        udp::emit(datagram, CLIENT_PORT, SERVER_PORT, length as u16);
-        let pseudo_header = pseudo_header4(way.source, way.destination, Protocol::UDP.0, length as u16);
-        udp::Header::new_unchecked(&mut datagram[..length]).fill_checksum(pseudo_header);
-        ipv4::Repr {
-            src: way.source,
-            dst: way.destination,
-            protocol: Protocol::UDP,
-            ttl: TTL,
-            dscp: 0,
-            ecn: 0,
-            // The packet is never fragmented, so it needs no identification (RFC 6864 4.1).
-            id: 0,
-            dont_fragment: true,
-            more_fragments: false,
-            fragment_offset: 0,
-            payload_len: length as u16,
-        }
-        .emit(header);
-        let link = interface.link_header(way.station, EtherType::IPV4);
-        self.inject(index, &link, &packet[..ipv4::HEADER_LEN + length]);
-    }
-
-    /// Refuses an interface that cannot have an address of its own.
-    fn check_station(&self, interface: &Interface) -> Result<(), Error> {
-        self.check_borrows_nothing(interface)?;
-        match interface.sub.as_ref().filter(|sub| sub.takes.tags().is_none()) {
-            Some(sub) => Err(Error::NoStation { name: interface.name.clone(), takes: sub.takes }),
-            None => Ok(()),
-        }
+/// Refuses an interface that cannot have an address of its own.
+fn check_station(router: &Router, interface: &Interface) -> Result<(), Error> {
+    router.check_borrows_nothing(interface)?;
+    match interface.sub.as_ref().filter(|sub| sub.takes.tags().is_none()) {
+        Some(sub) => Err(Error::NoStation { name: interface.name.clone(), takes: sub.takes }),
+        None => Ok(()),
     }
 }
 

@@ -5,13 +5,10 @@
 //! host's, when the interface has none of ours.
 
 use super::{Event, MAX_TEXT};
-use crate::chunks::Chunks;
 use crate::events::EventSender;
 use crate::local::datagram_at;
 use crate::punt::Unclaimed;
-use graph::{Context, InterfaceIndex, Map, NodeSpec, Row, Scratch, Vector};
-use rcu::Published;
-use std::sync::Arc;
+use graph::{Context, InterfaceIndex, Map, NodeSpec, PerInterface, Row, Scratch, Vector};
 use wire::MacAddress;
 use wire::dhcp::{self, Message};
 use wire::{ethernet, udp};
@@ -58,15 +55,8 @@ pub(crate) struct Expected {
     pub sent: u64,
 }
 
-/// All clients, by interface.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ClientTable(pub Chunks<Expected>);
-
-/// The table as control publishes it.
-pub(crate) type SharedClients = Arc<Published<ClientTable>>;
-
 pub struct DhcpInput {
-    clients: SharedClients,
+    clients: PerInterface<Expected>,
     events: EventSender<Event>,
     /// For which message of which client answers are counted, and how many there were, by interface; of
     /// clients that share a place each begins to count anew.
@@ -74,13 +64,12 @@ pub struct DhcpInput {
 }
 
 impl DhcpInput {
-    pub(crate) fn new(clients: SharedClients, events: EventSender<Event>) -> DhcpInput {
+    pub(crate) fn new(clients: PerInterface<Expected>, events: EventSender<Event>) -> DhcpInput {
         DhcpInput { clients, events, told: [Default::default(); PLACES] }
     }
 
     fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
-        let clients = self.clients.load(cx.round);
-        let Some(client) = clients.0.get(row.rx_interface.0 as usize) else {
+        let Some(client) = self.clients.get(cx.round, row.rx_interface) else {
             row.scratch = Scratch::of(Unclaimed::Port);
             return Edge::Punt;
         };

@@ -4,22 +4,18 @@
 //! them ([`control`]). A leased address is the interface's like any other, but no configuration: what an
 //! operator stated is that there is a client.
 
-pub mod cli;
-pub(crate) mod config;
-pub mod control;
+mod cli;
+mod config;
+mod control;
 mod input;
 
-pub use control::DhcpClients;
-pub(crate) use input::SharedClients;
+pub use control::{Client, DhcpClients, DhcpError, Lease, State, remove_client, set_client};
 
-use crate::capability::{Description, Tick};
+use crate::capability::{Description, Farewell, Notice, Parting, Starting, Tick};
 use crate::config::{Part, Phase};
-use crate::events::EventSender;
-use graph::{Behaviour, Graph, GraphError, InterfaceIndex};
-use input::ClientTable;
-use rcu::Published;
+use crate::{Error, Router};
+use graph::{Behaviour, InterfaceIndex};
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 use wire::MacAddress;
 use wire::dhcp::Kind;
 
@@ -27,9 +23,13 @@ pub(crate) const CAPABILITY: Description = Description {
     name: "dhcp",
     description: "DHCP client (RFC 2131)",
     nodes: &[input::NAME],
+    start,
+    hears,
+    // A lease outlives an interface that is down (RFC 2131 3.2).
+    farewells: &[Farewell { when: &[Parting::Deleted, Parting::Exit], say: control::release_lease }],
     commands: cli::register,
     statements: &[(Phase::Services, Part::Few(config::statements))],
-    ticks: &[Tick::new(|router, now| router.tick_dhcp(now), |router| router.dhcp.next_due())],
+    ticks: &[Tick::new(control::tick, |router| router.state::<DhcpClients>().next_due())],
     ..Description::NONE
 };
 
@@ -61,15 +61,19 @@ pub struct Event {
     pub text: [u8; MAX_TEXT],
 }
 
-/// Registers the capability's node; gives the table of clients that it reads.
-///
-/// # Errors
-/// When the graph is full.
-pub(crate) fn register(graph: &mut Graph, events: &EventSender<Event>) -> Result<SharedClients, GraphError> {
-    let clients: SharedClients = Arc::new(Published::new(graph.domain(), ClientTable::default()));
-    let (shared, events) = (clients.clone(), events.clone());
-    graph.register(input::spec(), move |_| {
-        Behaviour::Map(Box::new(input::DhcpInput::new(shared.clone(), events.clone())))
-    })?;
-    Ok(clients)
+fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
+    let (events, clients) = (starting.events(control::handle), starting.per_interface());
+    starting.own(control::DhcpClients::new(clients.clone()));
+    let node = move |_| Behaviour::Map(Box::new(input::DhcpInput::new(clients.clone(), events.clone())));
+    starting.graph.register(input::spec(), node)?;
+    Ok(())
+}
+
+fn hears(router: &mut Router, notice: &Notice) {
+    match notice {
+        Notice::State { interface, .. } => control::link_changed(router, *interface),
+        Notice::Mac(interface) => control::mac_changed(router, *interface),
+        Notice::Leaving(interface) => control::forget(router, *interface),
+        _ => {}
+    }
 }

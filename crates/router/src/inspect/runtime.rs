@@ -2,7 +2,7 @@
 
 use super::task::Task;
 use super::worker_name;
-use crate::Router;
+use crate::{CAPABILITIES, Router};
 use command::table::centred;
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, reply};
 use graph::registry::NodeInfo;
@@ -117,10 +117,10 @@ impl ShownNode {
         }
     }
 
-    /// Whether it has something to show. The generator is asked each round, whether it has streams or not.
+    /// Whether it has something to show.
     fn has_run(&self, router: &Router) -> bool {
-        let polled_for_nothing = self.vectors == 0 && self.name == "pg-input" && router.streams.0.is_empty();
-        self.calls > 0 && !polled_for_nothing
+        let idles = |node| CAPABILITIES.iter().any(|capability| (capability.idles)(router, node));
+        self.calls > 0 && !(self.vectors == 0 && router.graph.find(&self.name).is_ok_and(idles))
     }
 }
 

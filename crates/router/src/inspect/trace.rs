@@ -2,7 +2,7 @@
 
 use super::trace_filter::notice;
 use super::unresolved::waiting;
-use crate::Router;
+use crate::{CAPABILITIES, Router};
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, Text, fail, reply};
 use graph::trace::MAX_TRACED;
 use graph::{Core, Snapshot, edge, time};
@@ -110,9 +110,8 @@ fn traced(router: &Router, step: &Snapshot) -> TracedStep {
         Some(info) => {
             // Writing to a string cannot fail.
             let _ = (info.trace)(step, &mut text);
-            if step.node == router.nodes.generator.input {
-                let stream = router.streams.name_of(step.row.target).unwrap_or("(removed)");
-                text = format!("  stream {stream}, {}", text.trim_start());
+            if let Some(whose) = CAPABILITIES.iter().find_map(|capability| (capability.traces)(router, step)) {
+                text = format!("  {whose}, {}", text.trim_start());
             }
             if let Some(edge) = info.edges.get(step.edge as usize).filter(|edge| edge.is_drop) {
                 let what = if edge.is_end { "done" } else { "dropped" };

@@ -229,7 +229,6 @@ impl Router {
 
     /// Removes an interface that leaves, with all that the core has of it.
     pub(crate) fn finish_deletion(&mut self, index: InterfaceIndex) {
-        self.forget_dhcp_client(index);
         let addresses = self.interfaces.get(index).map_or_else(|_| Vec::new(), |gone| gone.addresses.clone());
         let removed = addresses.into_iter().try_for_each(|prefix| self.remove_address(index, prefix));
         self.forget_advertising(index);
@@ -248,7 +247,6 @@ impl Router {
             self.forget_frames_of(sub);
         }
         self.detach_receive(interface.input_node, index);
-        self.forget_streams(index);
         self.forget_redirects(index);
         self.forget_punts(index);
         self.publish_facts();
@@ -271,16 +269,12 @@ impl Router {
 
     /// Brings neighbours and routes in line with interfaces of which each is up now, or down.
     pub(crate) fn settle(&mut self, changed: &[(InterfaceIndex, bool)]) {
-        // Streams can be received on any interface.
-        let states = changed.to_vec();
-        self.on_generators(move |generator| states.iter().for_each(|(index, up)| generator.set_up(*index, *up)));
         for (index, _) in changed.iter().filter(|(_, up)| !up) {
             // Who is on the wire when it comes back is not known.
             self.flush_neighbours(*index, false);
             self.suspend_detection(*index);
         }
         changed.iter().for_each(|(index, _)| self.install_by(*index));
-        changed.iter().for_each(|(index, _)| self.dhcp_link_changed(*index));
         for (index, _) in changed.iter().filter(|(_, up)| *up) {
             self.announce_all(*index);
             self.detect_all_duplicates(*index);

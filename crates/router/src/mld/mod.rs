@@ -12,7 +12,8 @@ mod input;
 pub mod querier;
 mod send;
 
-use crate::capability::{Description, Tick};
+use crate::Router;
+use crate::capability::{Description, Farewell, Parting, Tick};
 use crate::config::{Part, Phase};
 use crate::events::EventSender;
 use crate::interface::SharedViews;
@@ -24,6 +25,8 @@ pub(crate) const CAPABILITY: Description = Description {
     name: "mld",
     description: "Multicast Listener Discovery (RFC 3810): own groups are reported, queries answered and sent",
     nodes: &["icmp6-multicast-listener"],
+    // Nothing is said on a link that goes down with its port: the router comes back to its groups.
+    farewells: &[Farewell { when: &[Parting::Exit], say: Router::leave_groups }],
     commands: cli::register,
     statements: &[(Phase::OnInterfaces, Part::Few(config::statements))],
     ticks: &[Tick::new(|router, now| router.tick_listening(now), |router| router.listening.next_due())],

@@ -6,7 +6,7 @@ use crate::config::Statement;
 use crate::interface;
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
-    for stream in &router.streams.0 {
+    for stream in super::streams(router) {
         let Ok(interface) = router.interfaces.get(stream.interface) else { continue };
         let mut lines = vec![format!("name {}", stream.name), format!("interface {}", interface.name)];
         lines.extend(stream.definition.iter().cloned());

@@ -14,7 +14,8 @@ pub mod settings;
 
 pub use settings::{PrefixSettings, Settings, SettingsError};
 
-use crate::capability::{Description, Tick};
+use crate::Router;
+use crate::capability::{Description, Farewell, Parting, Tick};
 use crate::config::{Part, Phase};
 use graph::InterfaceIndex;
 use std::net::Ipv6Addr;
@@ -24,6 +25,7 @@ use wire::nd::RouterAdvertisement;
 pub(crate) const CAPABILITY: Description = Description {
     name: "router-advertisement",
     description: "Routers advertise prefixes and themselves to IPv6 hosts (RFC 4861)",
+    farewells: &[Farewell { when: &[Parting::Down, Parting::Deleted, Parting::Exit], say: Router::cease_advertising }],
     commands: cli::register,
     statements: &[(Phase::OnInterfaces, Part::Few(config::statements))],
     ticks: &[Tick::new(|router, now| router.tick_advertising(now), |router| router.advertising.next_due())],

@@ -194,7 +194,6 @@ impl Router {
         self.subs_of(index).into_iter().chain([index]).for_each(|sub| self.refresh_frames_of(sub));
         self.publish_facts();
         for index in changed.iter().copied() {
-            self.dhcp_mac_changed(index);
             self.settle_link_local(index);
             self.refresh_adjacencies(index, None);
             // Neighbours that know the old address learn the new one.

@@ -251,7 +251,7 @@ fn features_come_and_go_under_traffic_on_two_workers() {
     };
     let mut stream = Stream::new("s", rx, Content::Replay((0..64).map(frame).collect()));
     stream.max_frame = 32;
-    bed.router.add_stream(stream, 0, String::new(), Vec::new()).unwrap();
+    quiver_router::packet_generator::add(&mut bed.router, stream, 0, String::new(), Vec::new()).unwrap();
     let strict = Some(SourceCheck { mode: Mode::Strict, allow_default: false });
     let shared = Handoff { workers: "0-1".parse().unwrap(), symmetrical: false };
     let both = |graph: &mut graph::Graph, node| graph.set_feature("ip4-unicast", node, rx, true).unwrap();

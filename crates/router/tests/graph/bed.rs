@@ -468,7 +468,7 @@ impl Bed {
     /// Runs all workers while control makes so many changes, by their numbers, to a router that the packet generator
     /// sends packets. Of every 100 changes, packets pass after each of the first `stay`.
     pub fn under_traffic(&mut self, changes: usize, stay: usize, mut change: impl FnMut(&mut Router, usize)) {
-        self.router.enable_stream(None, true).unwrap();
+        quiver_router::packet_generator::enable(&mut self.router, None, true).unwrap();
         let Bed { router, worker, others, .. } = self;
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -492,7 +492,7 @@ impl Bed {
                     }
                 }
             }
-            router.enable_stream(None, false).unwrap();
+            quiver_router::packet_generator::enable(router, None, false).unwrap();
             drop(stopping);
         });
         self.run();

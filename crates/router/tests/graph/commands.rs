@@ -73,7 +73,10 @@ pub fn set_up(running: &mut Running) {
 /// Waits until the generator has sent its packets.
 pub fn wait_for_stream(running: &mut Running, count: u64) {
     let deadline = Instant::now() + Duration::from_secs(60);
-    while !running.router.stream_progress().iter().any(|(_, enabled, sent)| !enabled && *sent == count) {
+    while !quiver_router::packet_generator::progress(&mut running.router)
+        .iter()
+        .any(|(_, enabled, sent)| !enabled && *sent == count)
+    {
         assert!(Instant::now() < deadline, "the stream does not end");
         std::thread::sleep(Duration::from_millis(1));
     }

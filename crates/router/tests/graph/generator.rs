@@ -100,8 +100,9 @@ fn rubbish_ends_under_a_name_wherever_it_enters() {
             let (mut bed, [e0, ..]) = bed();
             let mut stream = Stream::new("s", e0.index, Content::Replay(vec![bytes.clone()]));
             (stream.entry, stream.limit) = (entry, 5);
-            bed.router.add_stream(stream, 0, String::new(), Vec::new()).unwrap();
-            let moved = bed.errors_of(|bed| bed.router.enable_stream(None, true).unwrap());
+            quiver_router::packet_generator::add(&mut bed.router, stream, 0, String::new(), Vec::new()).unwrap();
+            let moved =
+                bed.errors_of(|bed| quiver_router::packet_generator::enable(&mut bed.router, None, true).unwrap());
             assert_eq!(moved.values().sum::<u64>(), 5, "{node} {:x?}: {moved:?}", &bytes[..1]);
             assert_eq!(bed.buffers_in_use(), 0, "{node} {:x?}", &bytes[..1]);
         }

@@ -172,8 +172,9 @@ fn a_verified_checksum_is_not_looked_at_again() {
             bytes[10] ^= 0x40;
             let mut stream = Stream::new("s", e0.index, Content::Replay(vec![bytes.clone()]));
             (stream.entry, stream.limit) = (entry, 3);
-            bed.router.add_stream(stream, 0, String::new(), Vec::new()).unwrap();
-            let moved = bed.errors_of(|bed| bed.router.enable_stream(None, true).unwrap());
+            quiver_router::packet_generator::add(&mut bed.router, stream, 0, String::new(), Vec::new()).unwrap();
+            let moved =
+                bed.errors_of(|bed| quiver_router::packet_generator::enable(&mut bed.router, None, true).unwrap());
             // The checksum is as wrong after forwarding as before.
             bytes[8] -= 1;
             let expected = [&[0; 0][..], &host_mac(ip("10.0.1.2")).0, &e1.mac.0, &[8, 0], &bytes].concat();
@@ -200,8 +201,8 @@ fn without_a_checksum_the_other_checks_are_the_same() {
     version[0] = 0x65;
     let mut stream = Stream::new("s", e0.index, Content::Replay(vec![martian, version]));
     (stream.entry, stream.limit) = (entry::IP4_NO_CHECKSUM, 2);
-    bed.router.add_stream(stream, 0, String::new(), Vec::new()).unwrap();
-    let moved = bed.errors_of(|bed| bed.router.enable_stream(None, true).unwrap());
+    quiver_router::packet_generator::add(&mut bed.router, stream, 0, String::new(), Vec::new()).unwrap();
+    let moved = bed.errors_of(|bed| quiver_router::packet_generator::enable(&mut bed.router, None, true).unwrap());
     let mut expected = error("ip4-input-no-checksum", "source martian", 1);
     expected.extend(error("ip4-input-no-checksum", "ip4 version != 4", 1));
     assert_eq!(moved, expected);

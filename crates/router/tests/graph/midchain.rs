@@ -475,7 +475,7 @@ fn no_packet_has_half_a_header_while_the_underlay_moves() {
     };
     let mut stream = Stream::new("s", rx, Content::Replay((0..64).map(frame).collect()));
     stream.max_frame = 32;
-    bed.router.add_stream(stream, 0, String::new(), Vec::new()).unwrap();
+    quiver_router::packet_generator::add(&mut bed.router, stream, 0, String::new(), Vec::new()).unwrap();
     let shared = Handoff { workers: "0-1".parse().unwrap(), symmetrical: false };
     handoff::set(&mut bed.router, rx, Some(shared)).unwrap();
     // What was said before does not count: neighbours were asked.
