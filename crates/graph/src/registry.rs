@@ -27,8 +27,9 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Most nodes, error counters and interfaces.
-pub const MAX_NODES: usize = 1 << 14;
+/// Most nodes, error counters and interfaces. Most interfaces have two nodes of their own. A node's number plus one has
+/// 15 bits where it is packed (`worker::running`).
+pub const MAX_NODES: usize = (1 << 15) - 1;
 pub const MAX_ERRORS: usize = 1 << 16;
 pub const MAX_INTERFACES: usize = 1 << 14;
 /// Classes of rounds, by how long they took.

@@ -16,6 +16,10 @@ pub enum Parting {
     Deleted,
     /// The router ends.
     Exit,
+    /// The interface gets another link-local address, or will have none.
+    Readdressed,
+    /// The interface takes part in IPv6 no longer.
+    Ip6,
 }
 
 /// A last message on an interface.
@@ -47,6 +51,14 @@ impl Router {
         }
         if has_spoken {
             self.await_sent();
+        }
+    }
+
+    /// Sends the last messages before a change of an interface that goes on.
+    pub(crate) fn part_without_waiting(&mut self, interface: InterfaceIndex, why: Parting) {
+        let all = CAPABILITIES.iter().flat_map(|capability| capability.farewells);
+        for farewell in all.filter(|farewell| farewell.when.contains(&why)) {
+            (farewell.say)(self, interface);
         }
     }
 

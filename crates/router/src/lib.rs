@@ -74,7 +74,6 @@ use neighbour::known::Neighbours;
 use punt::Punts;
 use rcu::{Domain, Published};
 use reassembly::Reassembly;
-use router_advertisement::control::Advertising;
 use std::collections::HashSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -203,8 +202,6 @@ pub enum Error {
     Ip6(#[from] ip6::Ip6Error),
     #[error(transparent)]
     Proxy(#[from] nd::proxy::ProxyError),
-    #[error(transparent)]
-    Advertising(router_advertisement::SettingsError),
     #[error("too many addresses on one interface (at most {max})", max = interface::MAX_ADDRESSES)]
     TooManyAddresses,
     #[error("{prefix} on {name} is leased by DHCP ('set dhcp client del intfc {name}' gives it back)")]
@@ -360,8 +357,6 @@ pub struct Router {
     /// Own addresses under Duplicate Address Detection.
     pub detection: Detection,
     proxied: Proxied,
-    /// What this router advertises about itself to hosts.
-    pub advertising: Advertising,
     /// Multicast groups that this router listens to, and those that hosts on its links listen to.
     pub listening: Listening,
     pub counters: InterfaceCounters,
@@ -477,7 +472,7 @@ impl Router {
         let mut events = Events::new(options.events);
         let of_neighbours = events.queue(Router::handle_neighbour);
         let of_listeners = events.queue(Router::handle_listening);
-        let of_routers = events.queue(Router::handle_router_discovery);
+        let of_routers = events.queue(router_advertisement::handle);
         let of_pings = events.queue(Router::handle_ping);
         let icmp_policy: icmp::SharedPolicy = Arc::new(Published::new(&domain, icmp::Policy::default()));
         let punt_table: punt::SharedPunts = Arc::new(Published::new(&domain, punt::PuntTable::default()));
@@ -570,7 +565,6 @@ impl Router {
             neighbours,
             detection: Detection::default(),
             proxied: Proxied::new(),
-            advertising: Advertising::default(),
             listening: Listening::default(),
             counters,
             fix_ups,

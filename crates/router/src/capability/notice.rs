@@ -13,6 +13,7 @@ use crate::{CAPABILITIES, Router};
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use graph::InterfaceIndex;
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use wire::{Family, Prefix};
@@ -65,6 +66,11 @@ pub enum Notice {
     AddressRemoved {
         interface: InterfaceIndex,
         address: Prefix,
+    },
+    /// No other station has this IPv6 address: it is used from now on.
+    AddressInUse {
+        interface: InterfaceIndex,
+        address: IpAddr,
     },
 }
 

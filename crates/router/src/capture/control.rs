@@ -138,7 +138,7 @@ impl Captures {
 /// # Errors
 /// When one runs, it would take too much memory, or the file's name is none.
 pub fn start(router: &mut Router, wanted: Wanted) -> Result<(), Error> {
-    if let Some(running) = &router.state_mut::<Captures>().running {
+    if let Some(running) = &router.state::<Captures>().running {
         return Err(CaptureError::Running(running.path.clone()).into());
     }
     let Wanted { points, interface, filter, max, bytes_per_packet, file } = wanted;
@@ -152,7 +152,7 @@ pub fn start(router: &mut Router, wanted: Wanted) -> Result<(), Error> {
     let (done, arriving) = crossbeam_channel::bounded(workers);
     // All before the first begins, for they take their time.
     let session = |_| {
-        let events = router.state_mut::<Captures>().events.clone();
+        let events = router.state::<Captures>().events.clone();
         let filter = filter.as_ref().map(|filter| predicate(filter, true));
         let request = Request { points, interface, filter, most: max, bytes_per_packet };
         // A full queue does no harm: control then looks here after each event anyway.

@@ -209,10 +209,10 @@ pub fn set_client(router: &mut Router, index: InterfaceIndex, hostname: Option<&
         client.hostname = hostname;
         return Ok(());
     }
-    if router.state_mut::<DhcpClients>().clients.is_empty() {
+    if router.state::<DhcpClients>().clients.is_empty() {
         router.listen_udp(Family::Ip4, CLIENT_PORT, NAME, "DHCP client")?;
     }
-    let now = router.state_mut::<DhcpClients>().now();
+    let now = router.state::<DhcpClients>().now();
     let client = Client {
         hostname,
         state: State::Paused,
@@ -241,7 +241,7 @@ pub fn set_client(router: &mut Router, index: InterfaceIndex, hostname: Option<&
 /// # Errors
 /// When the interface has no client.
 pub fn remove_client(router: &mut Router, index: InterfaceIndex) -> Result<(), Error> {
-    if !router.state_mut::<DhcpClients>().clients.contains_key(&index) {
+    if !router.state::<DhcpClients>().clients.contains_key(&index) {
         let name = router.interfaces.get(index)?.name.clone();
         return Err(DhcpError::NoClient(name).into());
     }
@@ -261,7 +261,7 @@ pub(crate) fn forget(router: &mut Router, index: InterfaceIndex) {
     if let Ok(interface) = router.interfaces.get_mut(index) {
         interface.has_dhcp_client = false;
     }
-    if router.state_mut::<DhcpClients>().clients.is_empty() {
+    if router.state::<DhcpClients>().clients.is_empty() {
         router.unlisten_udp(Family::Ip4, CLIENT_PORT);
     }
     router.publish_facts();
@@ -270,7 +270,7 @@ pub(crate) fn forget(router: &mut Router, index: InterfaceIndex) {
 
 /// Called when an interface has become usable or unusable.
 pub(crate) fn link_changed(router: &mut Router, index: InterfaceIndex) {
-    let (usable, now) = (router.is_usable(index), router.state_mut::<DhcpClients>().now());
+    let (usable, now) = (router.is_usable(index), router.state::<DhcpClients>().now());
     let Some(mut client) = router.state_mut::<DhcpClients>().clients.get_mut(&index) else { return };
     if usable != (client.state == State::Paused) {
         return;
@@ -290,7 +290,7 @@ pub(crate) fn link_changed(router: &mut Router, index: InterfaceIndex) {
 /// The Ethernet address of an interface has changed: servers see it as another client.
 pub(crate) fn mac_changed(router: &mut Router, index: InterfaceIndex) {
     unbind(router, index);
-    let now = router.state_mut::<DhcpClients>().now();
+    let now = router.state::<DhcpClients>().now();
     let Some(mut client) = router.state_mut::<DhcpClients>().clients.get_mut(&index) else { return };
     client.last = None;
     if client.state != State::Paused {
@@ -302,13 +302,13 @@ pub(crate) fn mac_changed(router: &mut Router, index: InterfaceIndex) {
 
 pub(crate) fn tick(router: &mut Router, now: Instant) {
     router.state_mut::<DhcpClients>().ticked = router.state_mut::<DhcpClients>().ticked.max(now);
-    for index in router.state_mut::<DhcpClients>().clients.due(now) {
+    for index in router.state::<DhcpClients>().clients.due(now) {
         due(router, index, now);
     }
 }
 
 fn due(router: &mut Router, index: InterfaceIndex, now: Instant) {
-    let Some(client) = router.state_mut::<DhcpClients>().get(index) else { return };
+    let Some(client) = router.state::<DhcpClients>().get(index) else { return };
     let (state, lease) = (client.state, client.lease.clone());
     let has_passed = |at: fn(&Lease) -> Option<Instant>| lease.as_ref().and_then(at).is_some_and(|at| at <= now);
     let gave_up = matches!(state, State::Requesting | State::Rebooting) && client.tries >= MAX_REQUESTS;
@@ -367,7 +367,7 @@ fn begin_anew(router: &mut Router, index: InterfaceIndex, at: Instant) {
 
 /// Begins again after a refusal: the more refusals there were, the later.
 fn begin_later(router: &mut Router, index: InterfaceIndex, least: Duration) {
-    let now = router.state_mut::<DhcpClients>().now();
+    let now = router.state::<DhcpClients>().now();
     let Some(mut client) = router.state_mut::<DhcpClients>().clients.get_mut(&index) else { return };
     let pause = Duration::from_secs((1 << client.refusals.min(6)).min(LAST_PAUSE));
     client.refusals += 1;
@@ -378,7 +378,7 @@ fn begin_later(router: &mut Router, index: InterfaceIndex, least: Duration) {
 /// Handles a message from a server.
 pub(crate) fn handle(router: &mut Router, event: Event) {
     let index = event.interface;
-    let Some(client) = router.state_mut::<DhcpClients>().clients.get(&index) else { return };
+    let Some(client) = router.state::<DhcpClients>().clients.get(&index) else { return };
     if event.transaction != client.transaction {
         return;
     }
@@ -407,7 +407,7 @@ pub(crate) fn handle(router: &mut Router, event: Event) {
 }
 
 fn take_offer(router: &mut Router, event: &Event) {
-    let (index, now) = (event.interface, router.state_mut::<DhcpClients>().now());
+    let (index, now) = (event.interface, router.state::<DhcpClients>().now());
     match judge(router, event, now).and_then(|lease| check_lease(router, index, &lease).map(|()| lease)) {
         Ok(lease) => {
             let Some(mut client) = router.state_mut::<DhcpClients>().clients.get_mut(&index) else { return };
@@ -431,7 +431,7 @@ fn take_offer(router: &mut Router, event: &Event) {
 /// Begins a lease, or extends it.
 fn bind(router: &mut Router, event: &Event) {
     let index = event.interface;
-    let Some(client) = router.state_mut::<DhcpClients>().clients.get(&index) else { return };
+    let Some(client) = router.state::<DhcpClients>().clients.get(&index) else { return };
     let (has_lease, asked) = (client.lease.is_some(), client.asked);
     let name = name_of_client(router, index);
     let judged = judge(router, event, asked);
@@ -519,7 +519,7 @@ fn check_lease(router: &Router, index: InterfaceIndex, lease: &Lease) -> Result<
 
 /// Replaces the previous lease of the interface by a new one.
 fn install_lease(router: &mut Router, index: InterfaceIndex, lease: Lease) -> Result<Lease, String> {
-    let before = router.state_mut::<DhcpClients>().get(index).and_then(|client| client.lease.clone());
+    let before = router.state::<DhcpClients>().get(index).and_then(|client| client.lease.clone());
     let is_same = before.as_ref().is_some_and(|before| (before.prefix, before.router) == (lease.prefix, lease.router));
     if !is_same {
         unbind(router, index);
@@ -580,7 +580,7 @@ fn name_of_client(router: &Router, index: InterfaceIndex) -> String {
 /// Publishes the present client of an interface, or its absence, to the nodes.
 fn publish(router: &mut Router, index: InterfaceIndex) {
     let mac = router.interfaces.get(index).ok().map(|interface| interface.mac);
-    let expected = router.state_mut::<DhcpClients>().clients.get(&index).zip(mac).map(|(client, mac)| {
+    let expected = router.state::<DhcpClients>().clients.get(&index).zip(mac).map(|(client, mac)| {
         let rests = matches!(client.state, State::Paused | State::Init | State::Bound);
         let transaction = (!rests).then_some(client.transaction);
         Expected { interface: index, transaction, mac, sent: client.sent }
@@ -635,7 +635,7 @@ fn send_dhcp(router: &mut Router, index: InterfaceIndex, kind: Kind, now: Instan
 
 /// Tells the server that the leased address is free (RFC 2131 4.4.6). Returns whether there was a lease.
 pub(crate) fn release_lease(router: &mut Router, index: InterfaceIndex) -> bool {
-    let Some(lease) = router.state_mut::<DhcpClients>().get(index).and_then(|client| client.lease.clone()) else {
+    let Some(lease) = router.state::<DhcpClients>().get(index).and_then(|client| client.lease.clone()) else {
         return false;
     };
     let Ok(mac) = router.interfaces.get(index).map(|interface| interface.mac) else { return false };

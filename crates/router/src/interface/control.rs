@@ -231,7 +231,6 @@ impl Router {
     pub(crate) fn finish_deletion(&mut self, index: InterfaceIndex) {
         let addresses = self.interfaces.get(index).map_or_else(|_| Vec::new(), |gone| gone.addresses.clone());
         let removed = addresses.into_iter().try_for_each(|prefix| self.remove_address(index, prefix));
-        self.forget_advertising(index);
         self.listening.forget(index);
         if let Err(error) = removed.and_then(|()| self.forget_ip6(index)) {
             log::error!("addresses of an interface that is removed: {error}");
@@ -322,8 +321,9 @@ impl Router {
         }
         let interface = self.interfaces.get_mut(index)?;
         if let Err(source) = interface.link.set_admin(up) {
-            let name = interface.name.clone();
-            self.advertise_anew(index);
+            let (name, up) = (interface.name.clone(), interface.is_up());
+            // Those that have said farewell go on.
+            self.say(Notice::State { interface: index, up });
             return Err(Error::Device { name, source });
         }
         interface.admin_up = up;

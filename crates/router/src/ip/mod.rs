@@ -39,8 +39,12 @@ mod why;
 use crate::capability::Description;
 use crate::config::{Part, Phase};
 
+/// The packet was reassembled from fragments on its way; forwarding and Neighbor Discovery ask.
+pub(crate) const REASSEMBLED: u32 = graph::flag::claimable(2);
+
 pub(crate) const CAPABILITY: Description = Description {
     name: "ip",
+    flags: REASSEMBLED,
     commands: cli::register,
     statements: &[
         (Phase::Tables, Part::Few(vrf::statements)),

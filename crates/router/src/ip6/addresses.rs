@@ -2,7 +2,7 @@
 
 use super::view::subnet_router_anycast;
 use super::{Settings, link_local_network, own_link_local};
-use crate::capability::Notice;
+use crate::capability::{Notice, Parting};
 use crate::interface::MAX_ADDRESSES;
 use crate::ip::class;
 use crate::ip::control::{Path, PathAction, Source, TableIndex};
@@ -105,7 +105,7 @@ impl Router {
         }
         let address = interface.ip6.stated_link_local.unwrap_or(own_link_local(interface.mac));
         if interface.ip6.link_local != Some(address) {
-            self.cease_advertising(index);
+            self.part_without_waiting(index, Parting::Readdressed);
             let Ok(interface) = self.interfaces.get_mut(index) else { return };
             let before = interface.ip6.link_local.replace(address);
             before.into_iter().for_each(|before| self.forget_standing(index, before));
@@ -156,8 +156,8 @@ impl Router {
             return;
         }
         // From the address that hosts know it by, while it has that.
-        self.cease_advertising(index);
-        self.leave_groups(index);
+        self.part_without_waiting(index, Parting::Readdressed);
+        self.part_without_waiting(index, Parting::Ip6);
         let Ok(interface) = self.interfaces.get_mut(index) else { return };
         let Settings { link_local, stated_link_local, on_link, .. } = &mut interface.ip6;
         // What was stated of an interface that takes part could not be stated again of one that does not.
@@ -170,7 +170,6 @@ impl Router {
         self.install_by(index);
         on_link.into_iter().for_each(|object| self.ip.release(Leaf::new(class::GLEAN, object)));
         self.listen_anew(index);
-        self.advertise_anew(index);
         if let Some(before) = before {
             self.say(Notice::AddressRemoved { interface: index, address: link_local_network(before).into() });
         }
@@ -199,7 +198,6 @@ impl Router {
         self.install_hops_in(prefix.network().into());
         self.install_itself(index, [prefix.address(), prefix.network().address()].map(Into::into));
         self.detect_duplicates(index, &[prefix.address()]);
-        self.advertise_anew(index);
         self.say(Notice::AddressAdded { interface: index, address: prefix.into() });
         Ok(())
     }
@@ -268,7 +266,6 @@ impl Router {
         }
         self.leave_ip6(index);
         self.listen_anew(index);
-        self.advertise_anew(index);
         self.say(Notice::AddressRemoved { interface: index, address: prefix.into() });
         Ok(())
     }

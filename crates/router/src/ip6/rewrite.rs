@@ -11,12 +11,12 @@
 use crate::icmp::REDIRECTED;
 use crate::icmp::{SharedPolicy, Switches};
 use crate::icmp6::Report;
+use crate::ip::REASSEMBLED;
 use crate::ip::forward::{forward_one, forward_vector, turns_back};
 use crate::ip::fragment::Mtu;
 use crate::ip::marks::Marks;
 use crate::midchain::node::Fault;
 use crate::punt::PUNTED;
-use crate::reassembly::REASSEMBLED;
 use graph::{Context, CounterSpec, EdgeIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
 use tables::object::ObjectRef;

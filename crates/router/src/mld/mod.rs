@@ -26,7 +26,7 @@ pub(crate) const CAPABILITY: Description = Description {
     description: "Multicast Listener Discovery (RFC 3810): own groups are reported, queries answered and sent",
     nodes: &["icmp6-multicast-listener"],
     // Nothing is said on a link that goes down with its port: the router comes back to its groups.
-    farewells: &[Farewell { when: &[Parting::Exit], say: Router::leave_groups }],
+    farewells: &[Farewell { when: &[Parting::Exit, Parting::Ip6], say: Router::leave_groups }],
     commands: cli::register,
     statements: &[(Phase::OnInterfaces, Part::Few(config::statements))],
     ticks: &[Tick::new(|router, now| router.tick_listening(now), |router| router.listening.next_due())],

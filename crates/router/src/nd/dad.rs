@@ -7,6 +7,7 @@
 //! goes down and up, or the operator sets the address again.
 
 use crate::agenda::{Agenda, Timed};
+use crate::capability::Notice;
 use crate::ip::control::Source;
 use crate::ip6::local_route;
 use crate::{Error, Router};
@@ -153,7 +154,6 @@ impl Router {
         if !tentative.is_empty() {
             self.publish_facts();
         }
-        self.advertise_anew(index);
         self.listen_anew(index);
     }
 
@@ -195,9 +195,7 @@ impl Router {
     /// Called when an address comes into use.
     fn address_is_ours(&mut self, index: InterfaceIndex, address: Ipv6Addr) {
         self.announce6(index, address);
-        if address.is_unicast_link_local() {
-            self.advertise_anew(index);
-        }
+        self.say(Notice::AddressInUse { interface: index, address: address.into() });
     }
 
     /// Called when another station has an address, or probes for it at the same time (RFC 4862 5.4.3, 5.4.4). Returns

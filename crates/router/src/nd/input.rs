@@ -4,10 +4,12 @@
 //! place. Next: `interface-output` with an answer, back by the interface from which the solicitation came; or the end
 //! of accepted messages (RFC 4861 section 7).
 
+use super::RouterEvent;
 use super::dad::{Nonce, Standing};
 use crate::events::EventSender;
 use crate::headers::payload_at;
 use crate::interface::{InterfaceView, SharedViews};
+use crate::ip::REASSEMBLED;
 use crate::ip::on_link::OnLink;
 use crate::neighbour;
 use crate::neighbour::learn::{Learner, NotLearned};
@@ -15,8 +17,6 @@ use crate::neighbour::limit::{Bucket, ByInterface};
 use crate::neighbour::policy::{Policy, SharedPolicy};
 use crate::neighbour::table::{Entry, Shared};
 use crate::neighbour::{Evidence, NeighbourKey};
-use crate::reassembly::REASSEMBLED;
-use crate::router_advertisement;
 use graph::{Context, CounterSpec, Map, NodeSpec, Row, Scratch, Severity, Snapshot, Vector, flag};
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -160,7 +160,7 @@ pub struct NdInput {
     replies: ByInterface<Bucket>,
     conflicts: Bucket,
     routers: ByInterface<Bucket>,
-    events: EventSender<router_advertisement::Event>,
+    events: EventSender<RouterEvent>,
 }
 
 /// The sender of a message, and the message's destination.
@@ -186,11 +186,7 @@ impl Asked {
 }
 
 impl NdInput {
-    pub fn new(
-        tables: Tables,
-        learned: EventSender<neighbour::Event>,
-        events: EventSender<router_advertisement::Event>,
-    ) -> NdInput {
+    pub fn new(tables: Tables, learned: EventSender<neighbour::Event>, events: EventSender<RouterEvent>) -> NdInput {
         NdInput {
             tables: Arc::new(tables),
             learner: Learner::new(learned),
@@ -397,7 +393,7 @@ impl NdInput {
             return Err(Edge::BadProbe);
         }
         let host = told.map(|mac| (sender.source, mac));
-        self.tell_of_routers(cx, view, router_advertisement::Event::Solicited(view.index, host), Edge::RouterAsked)
+        self.tell_of_routers(cx, view, RouterEvent::Solicited(view.index, host), Edge::RouterAsked)
     }
 
     /// Handles an advertisement of another router (RFC 4861 6.1.2).
@@ -411,7 +407,7 @@ impl NdInput {
         if !sender.source.is_unicast_link_local() {
             return Err(Edge::RouterSource);
         }
-        let event = router_advertisement::Event::Heard(view.index, sender.source, sender.mac, told);
+        let event = RouterEvent::Heard(view.index, sender.source, sender.mac, told);
         self.tell_of_routers(cx, view, event, Edge::RouterHeard)
     }
 
@@ -419,7 +415,7 @@ impl NdInput {
         &mut self,
         cx: &Context<'_>,
         view: &InterfaceView,
-        event: router_advertisement::Event,
+        event: RouterEvent,
         to: Edge,
     ) -> Result<Edge, Edge> {
         if !self.routers.of(view.index).take(cx.now, ROUTERS_TOLD) {

@@ -23,14 +23,16 @@ use crate::icmp::redirect::{Redirect, Tables};
 use crate::interface::SharedViews;
 use crate::ip::Fibs6;
 use crate::ip::on_link::OnLink;
+use crate::neighbour;
 use crate::neighbour::glean::{self, Glean};
 use crate::neighbour::known::Neighbours;
 use crate::neighbour::resolve::{self, Resolve};
 use crate::neighbour::stale::{self, StaleNeighbour};
-use crate::{neighbour, router_advertisement};
-use graph::{Behaviour, Graph, GraphError, NodeIndex};
+use graph::{Behaviour, Graph, GraphError, InterfaceIndex, NodeIndex};
+use std::net::Ipv6Addr;
 use tables::ObjectHandle;
-use wire::Family;
+use wire::nd::RouterAdvertisement;
+use wire::{Family, MacAddress};
 
 pub(crate) const CAPABILITY: Description = Description {
     name: "nd",
@@ -41,6 +43,15 @@ pub(crate) const CAPABILITY: Description = Description {
     ticks: &[Tick::new(|router, now| router.tick_detection(now), |router| router.detection.next_due()).before_links()],
     ..Description::NONE
 };
+
+/// What workers report to the control thread about routers and hosts on a link. `router_advertisement` handles it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RouterEvent {
+    /// A host sent a solicitation; with its address and its Ethernet address when it contains both.
+    Solicited(InterfaceIndex, Option<(Ipv6Addr, MacAddress)>),
+    /// Another router sent an advertisement.
+    Heard(InterfaceIndex, Ipv6Addr, MacAddress, RouterAdvertisement),
+}
 
 /// Nodes that the control thread sends messages to.
 pub(crate) struct Nodes {
@@ -58,7 +69,7 @@ pub(crate) fn register(
     fibs: &Fibs6,
     objects: &ObjectHandle,
     neighbours: &Neighbours,
-    (events, of_routers): (&EventSender<neighbour::Event>, &EventSender<router_advertisement::Event>),
+    (events, of_routers): (&EventSender<neighbour::Event>, &EventSender<RouterEvent>),
 ) -> Result<Nodes, GraphError> {
     let tables = input::Tables {
         view: view.clone(),

@@ -124,7 +124,7 @@ pub fn add(
     if worker >= workers {
         return Err(Error::NoSuchWorker { worker, workers });
     }
-    if router.state_mut::<Streams>().all.iter().any(|known| known.name == stream.name) {
+    if router.state::<Streams>().all.iter().any(|known| known.name == stream.name) {
         return Err(GeneratorError::StreamTaken(stream.name).into());
     }
     let interface = router.interfaces.get(stream.interface)?;

@@ -5,7 +5,7 @@
 
 use super::fragment::{ECN, Fragment, MAX_DATAGRAM, MAX_HEADER, Part};
 use super::node::Edge;
-use crate::reassembly::REASSEMBLED;
+use crate::ip::REASSEMBLED;
 use crate::{icmp, icmp6};
 use drivers::link;
 use graph::buffer::{DATA_SIZE, HEADROOM};

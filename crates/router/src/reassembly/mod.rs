@@ -24,13 +24,9 @@ use graph::{Behaviour, Graph, GraphError, NodeIndex};
 use node::Tables;
 use wire::Family;
 
-/// The packet was reassembled from fragments.
-pub(crate) const REASSEMBLED: u32 = graph::flag::claimable(2);
-
 pub(crate) const CAPABILITY: Description = Description {
     name: "reassembly",
     description: "Reassembly of fragmented datagrams to the router (RFC 815)",
-    flags: REASSEMBLED,
     nodes: &[node::NAME4, node::NAME6],
     commands: cli::register,
     statements: &[(Phase::Services, Part::Few(config::statements))],

@@ -1,5 +1,6 @@
 //! Commands for router advertisements: those of VPP, and those for RFC 4191 and RFC 8106, which VPP does not have.
 
+use super::control::Advertising;
 use super::settings::{MAX_INITIAL, MAX_INITIAL_INTERVAL, PrefixSettings, Settings, SettingsError, written};
 use crate::Router;
 use crate::interface::Interface;
@@ -62,7 +63,7 @@ pub fn register(set: &mut CommandSet<Router>) {
 
 fn set_advertising(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
     let index = router.interfaces.find(args.text("interface")?)?;
-    let mut settings = router.advertising.settings(index);
+    let mut settings = router.state::<Advertising>().settings(index);
     if args.flag("prefix") {
         set_prefix(&mut settings, args)?;
     } else if args.flag("rdnss") {
@@ -74,7 +75,7 @@ fn set_advertising(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, C
     } else {
         set_flags_and_times(&mut settings, args)?;
     }
-    router.set_advertising(index, settings)?;
+    crate::router_advertisement::control::set(router, index, settings)?;
     reply(Done)
 }
 
@@ -264,9 +265,9 @@ struct ShownInterface {
 }
 
 fn shown(router: &Router, interface: &Interface) -> ShownInterface {
-    let settings = router.advertising.settings(interface.index);
-    let advertiser = router.advertising.advertiser(interface.index);
-    let now = router.advertising.now();
+    let settings = router.state::<Advertising>().settings(interface.index);
+    let advertiser = router.state::<Advertising>().advertiser(interface.index);
+    let now = router.state::<Advertising>().now();
     let since = |then: Instant| now.saturating_duration_since(then).as_secs_f64();
     let usual = u32::from(settings.usual_lifetime());
     let prefixes = super::message::prefixes(interface, &settings).into_iter().map(|prefix| {
@@ -274,7 +275,7 @@ fn shown(router: &Router, interface: &Interface) -> ShownInterface {
         let (valid, preferred, on_link) = (of.valid, of.preferred, of.on_link);
         ShownPrefix { prefix: prefix.to_string(), valid, preferred, on_link, autonomous: of.autonomous }
     });
-    let others = router.advertising.others(interface.index).map(|(address, other)| ShownOther {
+    let others = router.state::<Advertising>().others(interface.index).map(|(address, other)| ShownOther {
         address: address.to_string(),
         mac: other.mac.to_string(),
         age: since(other.heard),

@@ -1,13 +1,14 @@
 //! The operator's settings of router advertisements, as the commands that configure them.
 
 use super::cli::preference_word;
+use super::control::Advertising;
 use super::settings::{PrefixSettings, Settings};
 use crate::Router;
 use crate::config::Statement;
 use crate::interface::config::removal;
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
-    for (index, settings) in router.advertising.stated() {
+    for (index, settings) in router.state::<Advertising>().stated() {
         let Ok(interface) = router.interfaces.get(index) else { continue };
         for (words, undo) in words(settings) {
             let command = |rest: &str| format!("ip6 nd {} {rest}", interface.name);

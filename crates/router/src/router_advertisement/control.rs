@@ -1,13 +1,15 @@
 //! When the router sends advertisements (RFC 4861 sections 6.2.4 to 6.2.6), and what it hears from other routers.
 
+use super::Settings;
 use super::message;
-use super::{Event, Settings, SettingsError};
 use crate::agenda::{Agenda, Timed};
+use crate::capability::Notice;
+use crate::nd::RouterEvent;
 use crate::rate::Throttle;
 use crate::{Error, Router, random};
 use graph::InterfaceIndex;
 use std::collections::BTreeMap;
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 use wire::MacAddress;
 use wire::ethernet::EtherType;
@@ -109,176 +111,202 @@ impl Settings {
     }
 }
 
-impl Router {
-    /// Sets what the router advertises on a link.
-    ///
-    /// # Errors
-    /// When there is no such interface or it is a loopback, or the settings are outside RFC 4861's bounds; then nothing
-    /// has changed.
-    pub fn set_advertising(&mut self, index: InterfaceIndex, settings: Settings) -> Result<(), Error> {
-        let interface = self.interfaces.get(index)?;
-        if interface.is_loopback() {
-            return Err(Error::NoNeighbours(interface.name.clone()));
-        }
-        settings.check()?;
-        let before = self.advertising.settings(index);
-        if before == settings {
-            return Ok(());
-        }
-        if settings.is_suppressed {
-            self.cease_advertising(index);
-        }
-        match settings == Settings::default() {
-            true => drop(self.advertising.settings.remove(&index)),
-            false => drop(self.advertising.settings.insert(index, settings)),
-        }
-        self.advertise_anew(index);
-        Ok(())
+/// Sets what the router advertises on a link.
+///
+/// # Errors
+/// When there is no such interface or it is a loopback, or the settings are outside RFC 4861's bounds; then nothing
+/// has changed.
+pub fn set(router: &mut Router, index: InterfaceIndex, settings: Settings) -> Result<(), Error> {
+    let interface = router.interfaces.get(index)?;
+    if interface.is_loopback() {
+        return Err(Error::NoNeighbours(interface.name.clone()));
     }
-
-    /// Whether the router may advertise on an interface now.
-    fn may_advertise(&self, index: InterfaceIndex) -> bool {
-        let wanted = self.advertising.settings.get(&index).is_some_and(|settings| !settings.is_suppressed);
-        wanted && self.is_usable(index) && self.speaks_as(index).is_some()
+    settings.check()?;
+    let before = router.state::<Advertising>().settings(index);
+    if before == settings {
+        return Ok(());
     }
-
-    /// The link-local address. Hosts accept advertisements from no other address (RFC 4861 section 6.1.2).
-    fn speaks_as(&self, index: InterfaceIndex) -> Option<Ipv6Addr> {
-        let ip6 = &self.interfaces.get(index).ok()?.ip6;
-        ip6.link_local.filter(|address| !ip6.standing.contains_key(address))
+    if settings.is_suppressed {
+        cease_advertising(router, index);
     }
+    match settings == Settings::default() {
+        true => drop(router.state_mut::<Advertising>().settings.remove(&index)),
+        false => drop(router.state_mut::<Advertising>().settings.insert(index, settings)),
+    }
+    advertise_anew(router, index);
+    Ok(())
+}
 
-    /// Called when an interface or its settings have changed: begins to advertise, advertises the change soon, or
-    /// stops.
-    pub(crate) fn advertise_anew(&mut self, index: InterfaceIndex) {
-        if !self.may_advertise(index) {
-            self.advertising.advertisers.remove(&index);
-            return;
+/// What happened to an interface, as far as hosts hear of it.
+pub(super) fn hears(router: &mut Router, notice: &Notice) {
+    match notice {
+        Notice::State { interface, up: false } => advertise_anew(router, *interface),
+        // What was stopped for nothing goes on; otherwise an address that comes into use begins it.
+        Notice::State { interface, up: true } if router.state::<Advertising>().advertiser(*interface).is_none() => {
+            advertise_anew(router, *interface);
         }
-        let now = self.advertising.now();
-        let initial_left = self.advertising.settings[&index].initial_count;
-        let fresh = || Advertiser { due: now, initial_left: 0, last: None, waiting: Vec::new(), sent: 0, asked: 0 };
-        let mut advertiser = self.advertising.advertisers.get_or_insert_with(index, fresh);
-        advertiser.initial_left = initial_left;
-        advertiser.due = advertiser.last.map_or(now, |last| now.max(last + LEAST_PAUSE));
+        Notice::AddressAdded { interface, address } | Notice::AddressRemoved { interface, address } if matches!(address.address(), IpAddr::V6(address) if !address.is_unicast_link_local()) =>
+        {
+            advertise_anew(router, *interface);
+        }
+        Notice::AddressInUse { interface, address: IpAddr::V6(address) } if address.is_unicast_link_local() => {
+            advertise_anew(router, *interface);
+        }
+        Notice::Gone { interface, .. } => forget(router, *interface),
+        _ => {}
+    }
+}
+
+/// Whether the router may advertise on an interface now.
+fn may_advertise(router: &Router, index: InterfaceIndex) -> bool {
+    let wanted = router.state::<Advertising>().settings.get(&index).is_some_and(|settings| !settings.is_suppressed);
+    wanted && router.is_usable(index) && speaks_as(router, index).is_some()
+}
+
+/// The link-local address. Hosts accept advertisements from no other address (RFC 4861 section 6.1.2).
+fn speaks_as(router: &Router, index: InterfaceIndex) -> Option<Ipv6Addr> {
+    let ip6 = &router.interfaces.get(index).ok()?.ip6;
+    ip6.link_local.filter(|address| !ip6.standing.contains_key(address))
+}
+
+/// Called when an interface or its settings have changed: begins to advertise, advertises the change soon, or
+/// stops.
+pub(crate) fn advertise_anew(router: &mut Router, index: InterfaceIndex) {
+    if !may_advertise(router, index) {
+        router.state_mut::<Advertising>().advertisers.remove(&index);
+        return;
+    }
+    let now = router.state::<Advertising>().now();
+    let initial_left = router.state::<Advertising>().settings[&index].initial_count;
+    let fresh = || Advertiser { due: now, initial_left: 0, last: None, waiting: Vec::new(), sent: 0, asked: 0 };
+    let mut advertiser = router.state_mut::<Advertising>().advertisers.get_or_insert_with(index, fresh);
+    advertiser.initial_left = initial_left;
+    advertiser.due = advertiser.last.map_or(now, |last| now.max(last + LEAST_PAUSE));
+    drop(advertiser);
+    tick(router, now);
+}
+
+/// Called when an interface is deleted, together with its settings.
+pub(crate) fn forget(router: &mut Router, index: InterfaceIndex) {
+    router.state_mut::<Advertising>().settings.remove(&index);
+    router.state_mut::<Advertising>().advertisers.remove(&index);
+    router.state_mut::<Advertising>().others.retain(|(of, _), _| *of != index);
+}
+
+/// Tells hosts that this router is no longer a default router, or not by its present address (RFC 4861 sections
+/// 6.2.5 and 6.2.8). Returns whether it had advertised before.
+pub(crate) fn cease_advertising(router: &mut Router, index: InterfaceIndex) -> bool {
+    let has_spoken = router
+        .state_mut::<Advertising>()
+        .advertisers
+        .remove(&index)
+        .is_some_and(|advertiser| advertiser.last.is_some());
+    if has_spoken {
+        advertise(router, index, ALL_NODES, group_mac(ALL_NODES), true);
+    }
+    has_spoken
+}
+
+/// Sends the advertisements that are due.
+pub(crate) fn tick(router: &mut Router, now: Instant) {
+    router.state_mut::<Advertising>().ticked = router.state_mut::<Advertising>().ticked.max(now);
+    for index in router.state_mut::<Advertising>().advertisers.due(now) {
+        let settings = router.state::<Advertising>().settings(index);
+        let Some(mut advertiser) = router.state_mut::<Advertising>().advertisers.get_mut(&index) else { continue };
+        let mut answers = std::mem::take(&mut advertiser.waiting);
+        let tells_all = advertiser.due <= now;
+        if tells_all {
+            let pause = settings.pause();
+            let soon = Duration::from_secs(settings.initial_interval.into());
+            let is_initial = advertiser.initial_left > 0;
+            advertiser.initial_left = advertiser.initial_left.saturating_sub(1);
+            let is_followed_by_initial = is_initial && advertiser.initial_left > 0;
+            advertiser.due = now + if is_followed_by_initial { pause.min(soon) } else { pause };
+            advertiser.last = Some(now);
+            // The advertisement to all hosts also answers the waiting ones.
+            answers.clear();
+        }
+        let (ready, later): (Vec<_>, Vec<_>) = answers.into_iter().partition(|(due, ..)| *due <= now);
+        advertiser.waiting = later;
         drop(advertiser);
-        self.tick_advertising(now);
-    }
-
-    /// Called when an interface is deleted, together with its settings.
-    pub(crate) fn forget_advertising(&mut self, index: InterfaceIndex) {
-        self.advertising.settings.remove(&index);
-        self.advertising.advertisers.remove(&index);
-        self.advertising.others.retain(|(of, _), _| *of != index);
-    }
-
-    /// Tells hosts that this router is no longer a default router, or not by its present address (RFC 4861 sections
-    /// 6.2.5 and 6.2.8). Returns whether it had advertised before.
-    pub(crate) fn cease_advertising(&mut self, index: InterfaceIndex) -> bool {
-        let has_spoken =
-            self.advertising.advertisers.remove(&index).is_some_and(|advertiser| advertiser.last.is_some());
-        if has_spoken {
-            self.advertise(index, ALL_NODES, group_mac(ALL_NODES), true);
+        if tells_all {
+            advertise(router, index, ALL_NODES, group_mac(ALL_NODES), false);
         }
-        has_spoken
-    }
-
-    /// Sends the advertisements that are due.
-    pub(crate) fn tick_advertising(&mut self, now: Instant) {
-        self.advertising.ticked = self.advertising.ticked.max(now);
-        for index in self.advertising.advertisers.due(now) {
-            let settings = self.advertising.settings(index);
-            let Some(mut advertiser) = self.advertising.advertisers.get_mut(&index) else { continue };
-            let mut answers = std::mem::take(&mut advertiser.waiting);
-            let tells_all = advertiser.due <= now;
-            if tells_all {
-                let pause = settings.pause();
-                let soon = Duration::from_secs(settings.initial_interval.into());
-                let is_initial = advertiser.initial_left > 0;
-                advertiser.initial_left = advertiser.initial_left.saturating_sub(1);
-                let is_followed_by_initial = is_initial && advertiser.initial_left > 0;
-                advertiser.due = now + if is_followed_by_initial { pause.min(soon) } else { pause };
-                advertiser.last = Some(now);
-                // The advertisement to all hosts also answers the waiting ones.
-                answers.clear();
-            }
-            let (ready, later): (Vec<_>, Vec<_>) = answers.into_iter().partition(|(due, ..)| *due <= now);
-            advertiser.waiting = later;
-            drop(advertiser);
-            if tells_all {
-                self.advertise(index, ALL_NODES, group_mac(ALL_NODES), false);
-            }
-            for (_, host, mac) in ready {
-                self.advertise(index, host, mac, false);
-            }
+        for (_, host, mac) in ready {
+            advertise(router, index, host, mac, false);
         }
     }
+}
 
-    /// Sends an advertisement to all hosts, or to one.
-    fn advertise(&mut self, index: InterfaceIndex, to: Ipv6Addr, mac: MacAddress, is_last: bool) {
-        let Some(from) = self.speaks_as(index) else { return };
-        let Ok(interface) = self.interfaces.get(index) else { return };
-        let settings = self.advertising.settings(index);
-        let header = interface.link_header(mac, EtherType::IPV6);
-        let packets = message::packets(interface, &settings, (from, to), is_last);
-        packets.iter().for_each(|packet| self.inject(index, &header, packet));
-        if let Some(mut advertiser) = self.advertising.advertisers.get_mut(&index) {
-            advertiser.sent += packets.len() as u64;
-        }
+/// Sends an advertisement to all hosts, or to one.
+fn advertise(router: &mut Router, index: InterfaceIndex, to: Ipv6Addr, mac: MacAddress, is_last: bool) {
+    let Some(from) = speaks_as(router, index) else { return };
+    let Ok(interface) = router.interfaces.get(index) else { return };
+    let settings = router.state::<Advertising>().settings(index);
+    let header = interface.link_header(mac, EtherType::IPV6);
+    let packets = message::packets(interface, &settings, (from, to), is_last);
+    packets.iter().for_each(|packet| router.inject(index, &header, packet));
+    if let Some(mut advertiser) = router.state_mut::<Advertising>().advertisers.get_mut(&index) {
+        advertiser.sent += packets.len() as u64;
     }
+}
 
-    /// Handles a message that a worker received.
-    pub(crate) fn handle_router_discovery(&mut self, event: Event) {
-        match event {
-            Event::Solicited(index, host) => self.solicited_by(index, host),
-            Event::Heard(index, address, mac, told) => self.heard_router(index, address, mac, told),
-        }
+/// Handles a message that a worker received.
+pub(crate) fn handle(router: &mut Router, event: RouterEvent) {
+    match event {
+        RouterEvent::Solicited(index, host) => solicited_by(router, index, host),
+        RouterEvent::Heard(index, address, mac, told) => heard_router(router, index, address, mac, told),
     }
+}
 
-    /// Handles a solicitation of a host (RFC 4861 section 6.2.6).
-    fn solicited_by(&mut self, index: InterfaceIndex, host: Option<(Ipv6Addr, MacAddress)>) {
-        let now = self.advertising.now();
-        let answers_directly = self.advertising.settings(index).answers_directly;
-        let Some(mut advertiser) = self.advertising.advertisers.get_mut(&index) else { return };
-        advertiser.asked += 1;
-        let due = now + random::time_up_to(ANSWER_DELAY);
-        match host.filter(|_| answers_directly && advertiser.waiting.len() < MAX_WAITING) {
-            Some((address, mac)) => {
-                if !advertiser.waiting.iter().any(|(_, waits, _)| *waits == address) {
-                    advertiser.waiting.push((due, address, mac));
-                }
-            }
-            None => {
-                let earliest = advertiser.last.map_or(due, |last| due.max(last + LEAST_PAUSE));
-                advertiser.due = advertiser.due.min(earliest);
+/// Handles a solicitation of a host (RFC 4861 section 6.2.6).
+fn solicited_by(router: &mut Router, index: InterfaceIndex, host: Option<(Ipv6Addr, MacAddress)>) {
+    let now = router.state::<Advertising>().now();
+    let answers_directly = router.state::<Advertising>().settings(index).answers_directly;
+    let Some(mut advertiser) = router.state_mut::<Advertising>().advertisers.get_mut(&index) else { return };
+    advertiser.asked += 1;
+    let due = now + random::time_up_to(ANSWER_DELAY);
+    match host.filter(|_| answers_directly && advertiser.waiting.len() < MAX_WAITING) {
+        Some((address, mac)) => {
+            if !advertiser.waiting.iter().any(|(_, waits, _)| *waits == address) {
+                advertiser.waiting.push((due, address, mac));
             }
         }
-    }
-
-    /// Handles an advertisement of another router: remembers it, and logs contradictions to this one (RFC 4861 section
-    /// 6.2.7).
-    fn heard_router(&mut self, index: InterfaceIndex, address: Ipv6Addr, mac: MacAddress, told: RouterAdvertisement) {
-        let now = self.advertising.now();
-        let Ok(name) = self.interfaces.get(index).map(|interface| interface.name.clone()) else { return };
-        let key = (index, address);
-        let is_new = !self.advertising.others.contains_key(&key);
-        if is_new && self.advertising.others(index).count() >= MAX_OTHERS {
-            let heard = |(address, other): (Ipv6Addr, &Other)| (other.heard, address);
-            let oldest = self.advertising.others(index).map(heard).min().map(|(_, address)| address);
-            oldest.map(|address| self.advertising.others.remove(&(index, address)));
+        None => {
+            let earliest = advertiser.last.map_or(due, |last| due.max(last + LEAST_PAUSE));
+            advertiser.due = advertiser.due.min(earliest);
         }
-        let before = self.advertising.others.insert(key, Other { mac, told, heard: now });
-        if self.advertising.advertisers.contains_key(&index) && before.is_none_or(|before| before.told != told) {
-            let settings = self.advertising.settings(index);
-            let differ = settings.contradictions(&told).join(", ");
-            // A router that changes its advertisement each time must not fill the log.
-            if !differ.is_empty()
-                && let Some(others) = self.advertising.contradictions_told.pass(now)
-            {
-                log::warn!(
-                    "router {address} ({mac}) on {name} tells hosts otherwise than this router: {differ}{others}"
-                );
-            }
+    }
+}
+
+/// Handles an advertisement of another router: remembers it, and logs contradictions to this one (RFC 4861 section
+/// 6.2.7).
+fn heard_router(
+    router: &mut Router,
+    index: InterfaceIndex,
+    address: Ipv6Addr,
+    mac: MacAddress,
+    told: RouterAdvertisement,
+) {
+    let now = router.state::<Advertising>().now();
+    let Ok(name) = router.interfaces.get(index).map(|interface| interface.name.clone()) else { return };
+    let key = (index, address);
+    let is_new = !router.state::<Advertising>().others.contains_key(&key);
+    if is_new && router.state::<Advertising>().others(index).count() >= MAX_OTHERS {
+        let heard = |(address, other): (Ipv6Addr, &Other)| (other.heard, address);
+        let oldest = router.state::<Advertising>().others(index).map(heard).min().map(|(_, address)| address);
+        oldest.map(|address| router.state_mut::<Advertising>().others.remove(&(index, address)));
+    }
+    let before = router.state_mut::<Advertising>().others.insert(key, Other { mac, told, heard: now });
+    if router.state::<Advertising>().advertisers.contains_key(&index) && before.is_none_or(|before| before.told != told)
+    {
+        let settings = router.state::<Advertising>().settings(index);
+        let differ = settings.contradictions(&told).join(", ");
+        // A router that changes its advertisement each time must not fill the log.
+        if !differ.is_empty()
+            && let Some(others) = router.state_mut::<Advertising>().contradictions_told.pass(now)
+        {
+            log::warn!("router {address} ({mac}) on {name} tells hosts otherwise than this router: {differ}{others}");
         }
     }
 }
@@ -296,11 +324,5 @@ impl Settings {
             (differ(self.retransmit, told.retransmit), "retransmit timer"),
         ];
         found.into_iter().filter(|(differs, _)| *differs).map(|(_, what)| what).collect()
-    }
-}
-
-impl From<SettingsError> for Error {
-    fn from(error: SettingsError) -> Error {
-        Error::Advertising(error)
     }
 }

@@ -6,37 +6,33 @@
 //! connected to an existing network must not become the default router of its hosts (RFC 4861 6.2.1,
 //! AdvSendAdvertisements).
 
-pub mod cli;
-pub(crate) mod config;
-pub mod control;
+mod cli;
+mod config;
+mod control;
 mod message;
-pub mod settings;
+mod settings;
 
+pub(crate) use control::handle;
+pub use control::{Advertising, set};
 pub use settings::{PrefixSettings, Settings, SettingsError};
 
-use crate::Router;
 use crate::capability::{Description, Farewell, Parting, Tick};
 use crate::config::{Part, Phase};
-use graph::InterfaceIndex;
-use std::net::Ipv6Addr;
-use wire::MacAddress;
-use wire::nd::RouterAdvertisement;
 
 pub(crate) const CAPABILITY: Description = Description {
     name: "router-advertisement",
     description: "Routers advertise prefixes and themselves to IPv6 hosts (RFC 4861)",
-    farewells: &[Farewell { when: &[Parting::Down, Parting::Deleted, Parting::Exit], say: Router::cease_advertising }],
+    start: |starting| {
+        starting.own(control::Advertising::default());
+        Ok(())
+    },
+    hears: control::hears,
+    farewells: &[Farewell {
+        when: &[Parting::Down, Parting::Deleted, Parting::Exit, Parting::Readdressed],
+        say: control::cease_advertising,
+    }],
     commands: cli::register,
     statements: &[(Phase::OnInterfaces, Part::Few(config::statements))],
-    ticks: &[Tick::new(|router, now| router.tick_advertising(now), |router| router.advertising.next_due())],
+    ticks: &[Tick::new(control::tick, |router| router.state::<control::Advertising>().next_due())],
     ..Description::NONE
 };
-
-/// What workers report to the control thread about routers and hosts on a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
-    /// A host sent a solicitation; with its address and its Ethernet address when it contains both.
-    Solicited(InterfaceIndex, Option<(Ipv6Addr, MacAddress)>),
-    /// Another router sent an advertisement.
-    Heard(InterfaceIndex, Ipv6Addr, MacAddress, RouterAdvertisement),
-}

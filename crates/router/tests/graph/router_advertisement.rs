@@ -394,5 +394,5 @@ fn other_routers_are_heard_and_remembered_within_bounds() {
     assert_eq!(bed.json("show ip6 ra e0")["interfaces"][0]["other_routers"].as_array().unwrap().len(), 16);
     bed.router.delete_interface(port.index).unwrap();
     bed.run();
-    assert_eq!(bed.router.advertising.others(port.index).count(), 0);
+    assert_eq!(bed.router.state::<quiver_router::router_advertisement::Advertising>().others(port.index).count(), 0);
 }
