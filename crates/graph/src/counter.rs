@@ -68,6 +68,11 @@ impl CounterTable {
         self.capacity
     }
 
+    /// Words of an entry.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
     #[inline(always)]
     fn cell(&self, thread: usize, index: usize, word: usize) -> &AtomicU64 {
         assert!(thread < self.threads && index < self.capacity && word < self.width);

@@ -9,6 +9,7 @@ use crate::books::{EdgeBook, Ranks};
 use crate::buffer::{Buffers, Pool};
 use crate::chains::Chains;
 use crate::counter::CounterTable;
+use crate::directory::{Column, Directory, Listed, Of};
 use crate::janitor::Janitor;
 use crate::mailbox::{Mailbox, Message};
 use crate::node::{Behaviour, CounterSpec, EdgeSpec, Ledger, NodeSpec, Severity};
@@ -172,6 +173,8 @@ pub struct Graph {
     pool: Arc<Pool>,
     pub(crate) mailboxes: Vec<Arc<Mailbox>>,
     pub(crate) counters: SharedCounters,
+    /// Counters that others show, clear and export.
+    pub directory: Directory,
     nodes: Vec<Option<NodeInfo>>,
     by_name: HashMap<String, NodeIndex>,
     /// Free places in `nodes`.
@@ -213,6 +216,7 @@ impl Graph {
             domain: domain.clone(),
             pool: pool.clone(),
             mailboxes,
+            directory: Graph::first_counters(&counters),
             counters,
             nodes: Vec::new(),
             by_name: HashMap::new(),
@@ -294,6 +298,15 @@ impl Graph {
     pub fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
+    /// The counters that every graph has and that mean something outside of it.
+    fn first_counters(counters: &SharedCounters) -> Directory {
+        let mut directory = Directory::default();
+        let help = "Packets that ended under a name, and events that were counted.";
+        let columns = const { &[Column::packets("count")] };
+        directory.list(Listed { table: counters.errors.clone(), of: Of::Error, columns, help });
+        directory
+    }
+
     pub fn counters(&self) -> &SharedCounters {
         &self.counters
     }

@@ -1,8 +1,8 @@
 //! The last messages that the router sends before it falls silent on an interface, so that its peers need not wait for
 //! a timeout.
 //!
-//! A capability with a last message names it in its description. The message is on the wire before the interface goes down
-//! or the process ends: control waits for the workers, each bounded by [`graph::Graph::ask`].
+//! A capability with a last message names it in its description. The message is on the wire before the interface goes
+//! down or the process ends: control waits for the workers, each bounded by [`graph::Graph::ask`].
 
 use crate::{CAPABILITIES, Router};
 use graph::InterfaceIndex;

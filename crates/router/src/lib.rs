@@ -467,7 +467,7 @@ impl Router {
                 graph.register_arc(arc, end)?;
             }
         }
-        let counters = InterfaceCounters::new(options.workers)?;
+        let counters = InterfaceCounters::new(&mut graph)?;
         let view: SharedViews = Arc::new(Published::new(&domain, ViewTable::default()));
         let mut events = Events::new(options.events);
         let of_neighbours = events.queue(Router::handle_neighbour);
@@ -479,7 +479,7 @@ impl Router {
         let (fib4, fib6, objects) = (Fib4::new(&domain)?, Fib6::new(&domain)?, Objects::new(&domain)?);
         let tables4: SharedTables<_> = Arc::new(Published::new(&domain, Chunks::default()));
         let tables6: SharedTables<_> = Arc::new(Published::new(&domain, Chunks::default()));
-        let places = CounterSlots::new(options.workers)?;
+        let places = CounterSlots::new(&mut graph)?;
         let labels: mpls::table::SharedLabels = Arc::new(Published::new(&domain, Vec::new()));
         let fibs = Fibs4::new(tables4.clone(), view.clone(), places.clone());
         let fibs6 = Fibs6::new(tables6.clone(), view.clone(), places.clone());

@@ -9,7 +9,7 @@ pub(crate) mod config;
 mod input;
 mod send;
 
-use crate::capability::Description;
+use crate::capability::{Chapter, Description, Stage};
 use crate::config::{Part, Phase};
 use crate::events::EventSender;
 use crate::interface::SharedViews;
@@ -34,6 +34,12 @@ pub(crate) const CAPABILITY: Description = Description {
     nodes: &["arp-input", "ip4-glean", "ip4-arp"],
     commands: cli::register,
     statements: &[(Phase::Neighbours, Part::Few(config::statements))],
+    chapters: &[Chapter {
+        stage: Stage::Network,
+        title: "ARP",
+        about: "Questions and answers about neighbours (RFC 826), and packets that wait for an answer.",
+        nodes: &["arp-input", "ip4-glean", "ip4-arp"],
+    }],
     ..Description::NONE
 };
 

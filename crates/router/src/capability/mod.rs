@@ -44,6 +44,8 @@ pub struct Description {
     pub traces: fn(&Router, &Snapshot) -> Option<String>,
     /// Whether this is a node of its own that is polled for nothing, which is not worth a line in `show runtime`.
     pub idles: fn(&Router, NodeIndex) -> bool,
+    /// Chapters of the page on errors that its nodes begin or join.
+    pub chapters: &'static [Chapter],
     /// Adds its commands.
     pub commands: fn(&mut CommandSet<Router>),
     /// The parts of the running configuration that it states. All parts of a phase come before those of later phases;
@@ -68,6 +70,7 @@ impl Description {
         hears: |_, _| (),
         farewells: &[],
         traces: |_, _| None,
+        chapters: &[],
         idles: |_, _| false,
         commands: |_| (),
         statements: &[],
@@ -78,6 +81,27 @@ impl Description {
 
 /// The values that arguments of a kind may have.
 pub type Values = fn(&Router) -> Vec<String>;
+
+/// A chapter of `docs/guide/errors.md`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chapter {
+    pub stage: Stage,
+    /// Chapters of one title are one.
+    pub title: &'static str,
+    /// What its nodes do, in a sentence. Empty: another capability says it.
+    pub about: &'static str,
+    pub nodes: &'static [&'static str],
+}
+
+/// Where packets meet the nodes of a chapter. Within a stage, chapters are in the order of the list of capabilities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    Receiving,
+    Link,
+    Network,
+    Local,
+    Sending,
+}
 
 /// Work that is due at certain times. [`Router::tick`] does all of it that is due, in the order of the list of
 /// capabilities.

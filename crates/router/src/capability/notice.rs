@@ -2,9 +2,9 @@
 //! listens.
 //!
 //! An operation says what it did ([`Router::say`]): at its end, or, if it has more to do, within [`Router::operation`].
-//! The notices are delivered when it is done, in the order in which they were said, each to all capabilities in the order of their list.
-//! So everybody hears of the same things in the same order, and sees a router that is in order. What a listener does
-//! may say more; that joins the end.
+//! The notices are delivered when it is done, in the order in which they were said, each to all capabilities in the
+//! order of their list. So everybody hears of the same things in the same order, and sees a router that is in order.
+//! What a listener does may say more; that joins the end.
 //!
 //! Who is outside of the router follows it ([`Router::follow`]): its notices are numbered without a gap, and one that
 //! is too slow loses some, and hears that it did.

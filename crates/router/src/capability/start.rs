@@ -1,8 +1,8 @@
 //! What capabilities own: their state, which is made when a router starts.
 //!
-//! State stays where it is while it is used ([decision 035](../../../../docs/decisions/035-state-stays-in-its-place.md)):
-//! an operation borrows it from the router for as long as it needs it. So there is no time at which it is missing, also
-//! not while a long command of one client pauses and another client looks at the same state.
+//! State stays where it is while it is used: an operation borrows it from the router for as long as it needs it. So
+//! there is no time at which it is missing, also not while a long command of one client pauses and another client looks
+//! at the same state ([decision 035](../../../../docs/decisions/035-state-stays-in-its-place.md)).
 
 use crate::Router;
 use crate::events::{EventSender, Events};

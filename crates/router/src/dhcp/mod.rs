@@ -11,7 +11,7 @@ mod input;
 
 pub use control::{Client, DhcpClients, DhcpError, Lease, State, remove_client, set_client};
 
-use crate::capability::{Description, Farewell, Notice, Parting, Starting, Tick};
+use crate::capability::{Chapter, Description, Farewell, Notice, Parting, Stage, Starting, Tick};
 use crate::config::{Part, Phase};
 use crate::{Error, Router};
 use graph::{Behaviour, InterfaceIndex};
@@ -30,6 +30,7 @@ pub(crate) const CAPABILITY: Description = Description {
     commands: cli::register,
     statements: &[(Phase::Services, Part::Few(config::statements))],
     ticks: &[Tick::new(control::tick, |router| router.state::<DhcpClients>().next_due())],
+    chapters: &[Chapter { stage: Stage::Local, title: "UDP and TCP", about: "", nodes: &[input::NAME] }],
     ..Description::NONE
 };
 

@@ -6,7 +6,7 @@ mod llc;
 mod snap;
 mod station;
 
-use crate::capability::Description;
+use crate::capability::{Chapter, Description, Stage};
 use crate::interface::{InterfaceCounters, SharedViews};
 use crate::ip::Fibs4;
 use graph::{Behaviour, Context, Graph, GraphError, NodeIndex, Row};
@@ -17,6 +17,12 @@ pub(crate) const CAPABILITY: Description = Description {
     nodes: &["ethernet-input", "llc-input", "snap-input"],
     // A switch begins the second.
     arcs: &[("l2-input", "llc-input"), ("l2-output", "interface-output")],
+    chapters: &[Chapter {
+        stage: Stage::Link,
+        title: "Ethernet",
+        about: "Frames as they come from a device.",
+        nodes: &["ethernet-input", "llc-input", "snap-input"],
+    }],
     ..Description::NONE
 };
 

@@ -15,7 +15,7 @@ pub use error::Report;
 pub(crate) use input::OUR_TTL;
 pub(crate) use policy::{Policy, SharedPolicy, Switches};
 
-use crate::capability::{Description, Tick};
+use crate::capability::{Chapter, Description, Stage, Tick};
 use crate::config::{Part, Phase};
 use crate::events::EventSender;
 use crate::interface::SharedViews;
@@ -36,6 +36,12 @@ pub(crate) const CAPABILITY: Description = Description {
     commands: cli::register,
     statements: &[(Phase::Services, Part::Few(config::statements))],
     ticks: &[Tick::new(|router, now| router.tick_pings(now), |router| router.pings.next_due())],
+    chapters: &[Chapter {
+        stage: Stage::Network,
+        title: "ICMP",
+        about: "ICMP messages to this router (RFC 792), and the errors that it sends.",
+        nodes: &["ip4-icmp-input", "ip4-icmp-error", "ip4-redirect", "ip4-ping"],
+    }],
     ..Description::NONE
 };
 

@@ -9,7 +9,7 @@ pub(crate) use error::forbidden;
 pub(crate) use input::{Icmp6Input, becomes_ours};
 pub(crate) use reply_path::{ReplyPath, choose as choose_reply_path};
 
-use crate::capability::Description;
+use crate::capability::{Chapter, Description, Stage};
 use crate::events::EventSender;
 use crate::icmp::{SharedPolicy, ping};
 use crate::interface::SharedViews;
@@ -23,6 +23,12 @@ pub(crate) const CAPABILITY: Description = Description {
     name: "icmp6",
     description: "Internet Control Message Protocol for IPv6 (RFC 4443): echo, errors",
     nodes: &["ip6-icmp-input", "ip6-icmp-error"],
+    chapters: &[Chapter {
+        stage: Stage::Network,
+        title: "ICMPv6",
+        about: "ICMPv6 messages to this router (RFC 4443), and the errors that it sends.",
+        nodes: &["ip6-icmp-input", "ip6-icmp-error", "ip6-ping"],
+    }],
     ..Description::NONE
 };
 

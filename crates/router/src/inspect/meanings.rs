@@ -3,7 +3,7 @@
 //! The page consists of the nodes' own comments (`graph::edges!`, `CounterSpec`), by capability and in the order in
 //! which packets meet the nodes.
 
-use crate::capability::{OUTPUT, SUB_OUTPUT, TX};
+use crate::capability::{Chapter, OUTPUT, SUB_OUTPUT, Stage, TX};
 use crate::interface::{InterfaceConfig, LoopbackOptions};
 use crate::vlan::control::by_number;
 use crate::{CAPABILITIES, Devices, Error, Options, Router};
@@ -27,78 +27,23 @@ pub struct Meaning {
     pub meaning: &'static str,
 }
 
-/// A chapter of the page.
-struct Section {
-    title: &'static str,
-    about: &'static str,
-    /// The capabilities and the nodes, by name, whose errors this section lists.
-    of: &'static [&'static str],
+/// The chapters in the order in which packets meet their nodes. Nodes that no chapter names are in the last one.
+fn chapters() -> Vec<Chapter> {
+    let mut chapters: Vec<Chapter> = Vec::new();
+    for chapter in CAPABILITIES.iter().flat_map(|capability| capability.chapters) {
+        match chapters.iter_mut().find(|known| known.title == chapter.title) {
+            Some(known) if known.about.is_empty() => known.about = chapter.about,
+            Some(_) => {}
+            None => chapters.push(*chapter),
+        }
+    }
+    chapters.sort_by_key(|chapter| chapter.stage);
+    let elsewhere = "Nodes of no single capability.";
+    chapters.push(Chapter { stage: Stage::Sending, title: ELSEWHERE, about: elsewhere, nodes: &[] });
+    chapters
 }
 
-/// In the order in which packets meet the nodes. Nodes without a section are in the last one.
-const SECTIONS: &[Section] = &[
-    Section {
-        title: "Devices, receiving",
-        about: "Frames that a driver could not receive from its device, or the packet generator from its streams.",
-        of: &[VIRTIO_INPUT, AF_PACKET_INPUT, AF_XDP_INPUT, MEMIF_INPUT, "pg-input", "packet-generator"],
-    },
-    Section { title: "Ethernet", about: "Frames as they come from a device.", of: &["ethernet"] },
-    Section {
-        title: "ARP",
-        about: "Questions and answers about neighbours (RFC 826), and packets that wait for an answer.",
-        of: &["arp"],
-    },
-    Section {
-        title: "IPv4",
-        about: "Packets are examined (RFC 1812 5.2), looked up and sent on, or delivered to this router.",
-        of: &["ip4", "ip4-input-no-checksum", "ip4-local-full-reassembly", "ip4-punt-redirect"],
-    },
-    Section {
-        title: "ICMP",
-        about: "ICMP messages to this router (RFC 792), and the errors that it sends.",
-        of: &["icmp", "ip4-ping"],
-    },
-    Section {
-        title: "Neighbor Discovery",
-        about: "IPv6 neighbours (RFC 4861), and packets that wait for an answer.",
-        of: &["nd"],
-    },
-    Section {
-        title: "Multicast listeners",
-        about: "Listeners to IPv6 multicast groups (MLD, RFC 3810).",
-        of: &["mld"],
-    },
-    Section {
-        title: "IPv6",
-        about: "Packets are examined (RFC 8200), looked up and sent on, or delivered to this router.",
-        of: &["ip6", "ip6-local-full-reassembly", "ip6-udp-lookup", "tcp6-reset", "ip6-punt-redirect"],
-    },
-    Section {
-        title: "ICMPv6",
-        about: "ICMPv6 messages to this router (RFC 4443), and the errors that it sends.",
-        of: &["icmp6", "ip6-ping"],
-    },
-    Section {
-        title: "MPLS",
-        about: "Labels are swapped, pushed and popped (RFC 3031, RFC 3032), and the packet behind the last label is \
-         checked.",
-        of: &["mpls"],
-    },
-    Section {
-        title: "Tunnels",
-        about: "Packets get a header in front and are sent on by it, or go to the node of another capability.",
-        of: &["midchain", "object"],
-    },
-    Section { title: "UDP and TCP", about: "Datagrams and segments to this router itself.", of: &["local", "dhcp"] },
-    Section { title: "Mirroring", about: "Copies of packets to a mirror port (SPAN).", of: &["span"] },
-    Section {
-        title: "Interfaces, sending",
-        about: "The last nodes of a packet. `INTERFACE` stands for the name: each interface has these nodes.",
-        of: &["interface", "vlan", "control-input"],
-    },
-    Section { title: "Elsewhere", about: "Nodes of no single capability.", of: &[] },
-];
-
+const ELSEWHERE: &str = "Elsewhere";
 const VIRTIO_INPUT: &str = "virtio-input";
 const AF_PACKET_INPUT: &str = "af-packet-input";
 const MEMIF_INPUT: &str = "memif-input";
@@ -128,11 +73,9 @@ A packet that the router answers with an ICMP error counts as dropped, too, unde
 [Troubleshooting](troubleshooting.md) goes the other way: from a symptom to the remedy.
 ";
 
-fn section_of(node: &str) -> &'static Section {
-    let capability = CAPABILITIES.iter().find(|capability| capability.nodes.contains(&node));
-    let names = [Some(node), capability.map(|capability| capability.name)];
-    let is_here = |section: &&Section| names.iter().flatten().any(|name| section.of.contains(name));
-    SECTIONS.iter().find(is_here).unwrap_or(&SECTIONS[SECTIONS.len() - 1])
+fn chapter_of(node: &str) -> &'static str {
+    let mut all = CAPABILITIES.iter().flat_map(|capability| capability.chapters);
+    all.find(|chapter| chapter.nodes.contains(&node)).map_or(ELSEWHERE, |chapter| chapter.title)
 }
 
 /// Every error of the program, section by section, in the order in which packets meet them.
@@ -154,7 +97,8 @@ pub fn meanings() -> Result<Vec<Meaning>, Error> {
         })?;
     }
     let mut found: Vec<Meaning> = in_order(&router).into_iter().map(|error| told(&router, error)).collect();
-    let rank = |meaning: &Meaning| SECTIONS.iter().position(|section| section.title == meaning.section);
+    let chapters = chapters();
+    let rank = |meaning: &Meaning| chapters.iter().position(|chapter| chapter.title == meaning.section);
     found.sort_by_key(rank);
     let mut seen = HashSet::new();
     found.retain(|meaning| seen.insert((meaning.node.clone(), meaning.reason.clone())));
@@ -182,7 +126,7 @@ fn told(router: &Router, error: &ErrorInfo) -> Meaning {
     let own = of_interfaces.into_iter().find(|(own, _)| Some(*own) == node);
     let node = own.map_or(error.node.as_str(), |(_, name)| name);
     Meaning {
-        section: section_of(node).title,
+        section: chapter_of(node),
         node: node.into(),
         reason: error.reason.clone(),
         outcome: error.outcome.to_string(),
@@ -198,12 +142,12 @@ fn told(router: &Router, error: &ErrorInfo) -> Meaning {
 pub fn errors_guide(note: &str) -> Result<String, Error> {
     let meanings = meanings()?;
     let mut page = format!("# Errors and counters\n\n<!-- {note} -->\n\n{INTRODUCTION}");
-    for section in SECTIONS {
-        let mut nodes = by_node(&meanings, section);
+    for chapter in chapters() {
+        let mut nodes = by_node(&meanings, chapter.title);
         if nodes.is_empty() {
             continue;
         }
-        let _ = writeln!(page, "\n## {}\n\n{}", section.title, section.about);
+        let _ = writeln!(page, "\n## {}\n\n{}", chapter.title, chapter.about);
         while !nodes.is_empty() {
             // Nodes with the same counters share one table.
             let rows = rows(&nodes[0].1);
@@ -221,9 +165,9 @@ pub fn errors_guide(note: &str) -> Result<String, Error> {
     Ok(page.trim_end().to_string() + "\n")
 }
 
-fn by_node<'a>(meanings: &'a [Meaning], section: &Section) -> Vec<(&'a str, Vec<&'a Meaning>)> {
+fn by_node<'a>(meanings: &'a [Meaning], chapter: &str) -> Vec<(&'a str, Vec<&'a Meaning>)> {
     let mut nodes: Vec<(&str, Vec<&Meaning>)> = Vec::new();
-    for meaning in meanings.iter().filter(|meaning| meaning.section == section.title) {
+    for meaning in meanings.iter().filter(|meaning| meaning.section == chapter) {
         match nodes.iter_mut().find(|(node, _)| *node == meaning.node) {
             Some((_, of_node)) => of_node.push(meaning),
             None => nodes.push((&meaning.node, vec![meaning])),

@@ -11,7 +11,8 @@ use drivers::input::Mode;
 use drivers::loopback::MAX_INSTANCES;
 use drivers::tap::{self, TapOptions};
 use graph::InterfaceIndex;
-use serde::Serialize;
+use graph::directory::Of;
+use serde::{Serialize, Serializer};
 use std::fmt;
 use wire::Prefix;
 
@@ -461,7 +462,11 @@ fn show_interface(router: &mut Router, args: &Args) -> Answer {
 
 fn shown_interface(router: &Router, index: InterfaceIndex) -> Option<ShownInterface> {
     let (interface, at) = (router.interfaces.get(index).ok()?, index.0 as usize);
-    let counters = &router.counters;
+    let listed = router.graph.directory.of(Of::Interface);
+    let counters = listed.flat_map(|listed| {
+        let columns = listed.columns.iter().enumerate().filter(|(_, column)| column.is_shown);
+        columns.map(|(word, column)| (column.name, listed.table.sum(at, word)))
+    });
     Some(ShownInterface {
         name: interface.name.clone(),
         index: interface.index.0,
@@ -472,16 +477,7 @@ fn shown_interface(router: &Router, index: InterfaceIndex) -> Option<ShownInterf
         ip4_mtu: interface.mtus.ip4,
         ip6_mtu: interface.mtus.ip6,
         mpls_mtu: interface.mtus.mpls,
-        counters: Counters {
-            rx_packets: counters.rx.sum(at, 0),
-            rx_bytes: counters.rx.sum(at, 1),
-            tx_packets: counters.tx.sum(at, 0),
-            tx_bytes: counters.tx.sum(at, 1),
-            drops: router.graph.counters().drops.sum(at, 0),
-            punt: counters.punts.sum(at, 0),
-            ip4: counters.ip4.sum(at, 0),
-            ip6: counters.ip6.sum(at, 0),
-        },
+        counters: Counters(counters.collect()),
     })
 }
 
@@ -505,16 +501,13 @@ fn shown_address(router: &Router, index: InterfaceIndex) -> Option<ShownAddress>
     })
 }
 
-#[derive(Serialize)]
-struct Counters {
-    rx_packets: u64,
-    rx_bytes: u64,
-    tx_packets: u64,
-    tx_bytes: u64,
-    drops: u64,
-    punt: u64,
-    ip4: u64,
-    ip6: u64,
+/// All counters of an interface, by name.
+struct Counters(Vec<(&'static str, u64)>);
+
+impl Serialize for Counters {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, count)| (name.replace(' ', "_"), count)))
+    }
 }
 
 #[derive(Serialize)]
@@ -545,17 +538,6 @@ impl fmt::Display for ShowInterface {
         let (index, state, mtu) = (centred("Idx", 5), centred("State", 10), "MTU (L3/IP4/IP6/MPLS)");
         writeln!(f, "{name}{index}{state}{mtu}{counter}{count}")?;
         self.interfaces.try_each(|interface| {
-            let counters = &interface.counters;
-            let counts = [
-                ("rx packets", counters.rx_packets),
-                ("rx bytes", counters.rx_bytes),
-                ("tx packets", counters.tx_packets),
-                ("tx bytes", counters.tx_bytes),
-                ("drops", counters.drops),
-                ("punt", counters.punt),
-                ("ip4", counters.ip4),
-                ("ip6", counters.ip6),
-            ];
             let (index, state) = (centred(&interface.index.to_string(), 5), centred(interface.state, 10));
             let of = |mtu: Option<u16>| mtu.unwrap_or(0);
             let (ip4, ip6, mpls) = (of(interface.ip4_mtu), of(interface.ip6_mtu), of(interface.mpls_mtu));
@@ -563,7 +545,7 @@ impl fmt::Display for ShowInterface {
             let mtu = centred(&mtus, 21);
             write!(f, "{:<32}{index}{state}{mtu}", interface.name)?;
             let mut indent = 0;
-            for (name, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+            for (name, count) in interface.counters.0.iter().filter(|(_, count)| *count > 0) {
                 writeln!(f, "{:indent$}{name:<16}{count:>16}", "")?;
                 indent = 68;
             }

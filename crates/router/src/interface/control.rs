@@ -6,7 +6,7 @@ use super::names::check_tag;
 use super::output::{OUTPUT_ARC, Output};
 use super::queues::{OWNER, TransmitQueues};
 use super::view::SubInterfaces;
-use super::{InterfaceCounters, InterfaceView, Mtus};
+use super::{InterfaceView, Mtus};
 use crate::capability::Notice;
 use crate::farewell::Parting;
 use crate::ip::control::Source;
@@ -16,6 +16,7 @@ use crate::vlan::control::Sub;
 use crate::{Error, Router, check_memory};
 use drivers::output::DeviceOutput;
 use drivers::{Device, Transmit, TxOffloads};
+use graph::directory::Of;
 use graph::{Behaviour, InterfaceIndex, NodeIndex};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -430,11 +431,7 @@ impl Router {
     /// Makes the counters of an interface read zero.
     pub fn clear_interface_counters(&mut self, index: InterfaceIndex) {
         let at = [index.0 as usize];
-        let InterfaceCounters { rx, tx, ip4, ip6, mpls, punts } = &self.counters;
-        for table in [rx, tx, ip4, ip6, mpls, punts] {
-            table.clear(at);
-        }
-        self.graph.counters().drops.clear(at);
+        self.graph.directory.of(Of::Interface).for_each(|listed| listed.table.clear(at));
     }
 
     /// Sends a frame out of an interface: a link header and what follows it.

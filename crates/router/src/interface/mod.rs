@@ -29,9 +29,9 @@ pub use mtu::Mtus;
 pub use station::MAX_SECONDARY_MACS;
 pub use view::{InterfaceView, SharedViews, ViewTable};
 
-use crate::capability::{self, Description, Tick};
+use crate::capability::{self, Chapter, Description, Stage, Tick};
 use crate::config::{Part, Phase};
-use graph::registry::MAX_INTERFACES;
+use graph::directory::{Column, Listed, Of};
 use graph::{Behaviour, CounterTable, Graph, GraphError, NodeIndex};
 use std::io;
 use std::sync::Arc;
@@ -45,6 +45,20 @@ pub(crate) const CAPABILITY: Description = Description {
     statements: &[(Phase::Interfaces, Part::Many(config::statements))],
     ticks: &[Tick::new(|router, now| router.tick_links(now), |router| router.links.next_due())],
     values: &[("interface", |router| router.interfaces.iter().map(|interface| interface.name.clone()).collect())],
+    chapters: &[
+        Chapter {
+            stage: Stage::Receiving,
+            title: "Devices, receiving",
+            about: "Frames that a driver could not receive from its device, or the packet generator from its streams.",
+            nodes: &["virtio-input", "af-packet-input", "af_xdp-input", "memif-input"],
+        },
+        Chapter {
+            stage: Stage::Sending,
+            title: "Interfaces, sending",
+            about: "The last nodes of a packet. `INTERFACE` stands for the name: each interface has these nodes.",
+            nodes: &["interface-output", output::OUTPUT_ARC_END, capability::OUTPUT, capability::TX, "control-input"],
+        },
+    ],
     ..Description::NONE
 };
 
@@ -61,17 +75,28 @@ pub struct InterfaceCounters {
 }
 
 impl InterfaceCounters {
+    /// Lists them in the order of `show interface`.
+    ///
     /// # Errors
     /// When the system refuses memory.
-    pub fn new(workers: usize) -> io::Result<InterfaceCounters> {
-        let table = |name, width| CounterTable::new(name, workers, MAX_INTERFACES, width);
+    pub fn new(graph: &mut Graph) -> io::Result<InterfaceCounters> {
+        const RX: &[Column] = &[Column::packets("rx packets"), Column::bytes("rx bytes")];
+        const TX: &[Column] = &[Column::packets("tx packets"), Column::bytes("tx bytes")];
+        let (workers, drops) = (graph.workers(), graph.counters().drops.clone());
+        let directory = &mut graph.directory;
+        let mut table = |name, columns, help| directory.table(name, workers, Of::Interface, columns, help);
+        let rx = table("/if/rx", RX, "Frames received, with their link headers.")?;
+        let tx = table("/if/tx", TX, "Frames sent, with their link headers.")?;
+        let (columns, help) = (const { &[Column::packets("drops")] }, "Packets that were received here and dropped.");
+        directory.list(Listed { table: drops, of: Of::Interface, columns, help });
+        let mut table = |name, columns, help| directory.table(name, workers, Of::Interface, columns, help);
         Ok(InterfaceCounters {
-            rx: table("/if/rx", 2)?,
-            tx: table("/if/tx", 2)?,
-            ip4: table("/if/ip4", 1)?,
-            ip6: table("/if/ip6", 1)?,
-            mpls: table("/if/mpls", 1)?,
-            punts: table("/if/punt", 1)?,
+            rx,
+            tx,
+            punts: table("/if/punt", const { &[Column::packets("punt")] }, "Received packets that went to the host.")?,
+            ip4: table("/if/ip4", const { &[Column::packets("ip4")] }, "IPv4 packets received.")?,
+            ip6: table("/if/ip6", const { &[Column::packets("ip6")] }, "IPv6 packets received.")?,
+            mpls: table("/if/mpls", const { &[Column::packets("mpls").not_shown()] }, "Labelled packets received.")?,
         })
     }
 }

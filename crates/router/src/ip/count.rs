@@ -9,6 +9,7 @@ use super::leaving::Leaving;
 use super::path_list::PathLists;
 use super::route::TableIndex;
 use crate::{Error, Router};
+use graph::directory::{Column, Of};
 use graph::{CounterTable, Graph};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -33,9 +34,13 @@ pub struct CounterSlots {
 }
 
 impl CounterSlots {
-    pub(crate) fn new(workers: usize) -> io::Result<CounterSlots> {
+    pub(crate) fn new(graph: &mut Graph) -> io::Result<CounterSlots> {
         let leaves = (0..MAX_COUNTED).map(|_| AtomicU32::new(Leaf::MISS.0)).collect();
-        Ok(CounterSlots { leaves, counts: CounterTable::new("ip-routes", workers, MAX_COUNTED, 2)? })
+        const COLUMNS: &[Column] = &[Column::packets("packets"), Column::bytes("bytes")];
+        let (workers, of) = (graph.workers(), Of::Other(MAX_COUNTED));
+        let help = "Packets forwarded by routes that are counted.";
+        let counts = graph.directory.table("/net/route/counted", workers, of, COLUMNS, help)?;
+        Ok(CounterSlots { leaves, counts })
     }
 
     /// Counts a packet.

@@ -14,7 +14,7 @@ pub(crate) mod settings;
 pub use settings::Settings;
 
 use crate::Router;
-use crate::capability::{Description, FeatureSpec};
+use crate::capability::{Chapter, Description, FeatureSpec, Stage};
 use crate::icmp::SharedPolicy;
 use crate::interface::{InterfaceCounters, SharedViews};
 use crate::ip::Fibs4;
@@ -35,22 +35,25 @@ pub(crate) const OPTIONS: u32 = graph::flag::claimable(4);
 
 pub(crate) use rewrite::{COUNTERS as JUDGED, SPECIAL, depart, judge};
 
+const NODES: &[&str] = &[
+    "ip4-input",
+    "ip4-options",
+    "ip4-rx-urpf",
+    "ip4-lookup",
+    "ip4-load-balance",
+    "lookup-ip4-dst",
+    "ip4-route-counters",
+    "ip4-local",
+    "ip4-rewrite",
+    "ip4-frag",
+    "ip4-input-no-checksum",
+];
+
 pub(crate) const CAPABILITY: Description = Description {
     name: "ip4",
     description: "IPv4 input, routing, forwarding, local delivery",
     flags: OPTIONS | TABLES,
-    nodes: &[
-        "ip4-input",
-        "ip4-options",
-        "ip4-rx-urpf",
-        "ip4-lookup",
-        "ip4-load-balance",
-        "lookup-ip4-dst",
-        "ip4-route-counters",
-        "ip4-local",
-        "ip4-rewrite",
-        "ip4-frag",
-    ],
+    nodes: NODES,
     arcs: &[
         ("ip4-unicast", "ip4-lookup"),
         ("ip4-multicast", "ip4-local"),
@@ -61,6 +64,12 @@ pub(crate) const CAPABILITY: Description = Description {
         FeatureSpec::new("ip4-unicast", "ip4-rx-urpf", checks_sources),
         FeatureSpec::new("ip4-multicast", "ip4-rx-urpf", checks_sources),
     ],
+    chapters: &[Chapter {
+        stage: Stage::Network,
+        title: "IPv4",
+        about: "Packets are examined (RFC 1812 5.2), looked up and sent on, or delivered to this router.",
+        nodes: NODES,
+    }],
     ..Description::NONE
 };
 

@@ -19,7 +19,7 @@ pub(crate) use addresses::local_route;
 pub use view::{Ip6View, subnet_router_anycast};
 
 use crate::Router;
-use crate::capability::{Description, FeatureSpec};
+use crate::capability::{Chapter, Description, FeatureSpec, Stage};
 use crate::icmp::SharedPolicy;
 use crate::interface::{InterfaceCounters, SharedViews};
 use crate::ip::Fibs6;
@@ -42,20 +42,22 @@ pub(crate) const OUR_HOP_LIMIT: u8 = 64;
 
 pub(crate) use rewrite::{COUNTERS as JUDGED, SPECIAL, depart, judge};
 
+const NODES: &[&str] = &[
+    "ip6-input",
+    "ip6-rx-urpf",
+    "ip6-lookup",
+    "ip6-load-balance",
+    "lookup-ip6-dst",
+    "ip6-route-counters",
+    "ip6-local",
+    "ip6-rewrite",
+    "ip6-frag",
+];
+
 pub(crate) const CAPABILITY: Description = Description {
     name: "ip6",
     description: "IPv6 (RFC 8200) input, routing, forwarding, local delivery",
-    nodes: &[
-        "ip6-input",
-        "ip6-rx-urpf",
-        "ip6-lookup",
-        "ip6-load-balance",
-        "lookup-ip6-dst",
-        "ip6-route-counters",
-        "ip6-local",
-        "ip6-rewrite",
-        "ip6-frag",
-    ],
+    nodes: NODES,
     arcs: &[
         ("ip6-unicast", "ip6-lookup"),
         ("ip6-multicast", "ip6-local"),
@@ -67,6 +69,12 @@ pub(crate) const CAPABILITY: Description = Description {
         FeatureSpec::new("ip6-multicast", "ip6-rx-urpf", checks_sources),
     ],
     commands: cli::register,
+    chapters: &[Chapter {
+        stage: Stage::Network,
+        title: "IPv6",
+        about: "Packets are examined (RFC 8200), looked up and sent on, or delivered to this router.",
+        nodes: NODES,
+    }],
     ..Description::NONE
 };
 

@@ -15,7 +15,7 @@ pub use control::UdpListeners;
 pub use udp::{DatagramAt, datagram_at};
 pub(crate) use udp::{PortTable, SharedPorts};
 
-use crate::capability::Description;
+use crate::capability::{Chapter, Description, Stage};
 use crate::icmp::SharedPolicy;
 use crate::interface::SharedViews;
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
@@ -28,6 +28,15 @@ pub(crate) const CAPABILITY: Description = Description {
     description: "Local delivery: UDP ports, TCP resets",
     nodes: &[udp::NAME4, tcp_reset::NAME4, udp::NAME6, tcp_reset::NAME6],
     commands: cli::register,
+    chapters: &[
+        Chapter {
+            stage: Stage::Local,
+            title: "UDP and TCP",
+            about: "Datagrams and segments to this router itself.",
+            nodes: &[udp::NAME4, tcp_reset::NAME4],
+        },
+        Chapter { stage: Stage::Network, title: "IPv6", about: "", nodes: &[udp::NAME6, tcp_reset::NAME6] },
+    ],
     ..Description::NONE
 };
 

@@ -23,7 +23,7 @@ mod tx;
 pub use control::{Encapsulation, EncapsulationError};
 pub use fix_up::{FixUp, FixUpNumber};
 
-use crate::capability::Description;
+use crate::capability::{Chapter, Description, Stage};
 use crate::interface::{InterfaceCounters, SharedViews};
 use fix_up::FixUps;
 use graph::{Behaviour, Graph, GraphError};
@@ -32,17 +32,25 @@ use std::sync::Arc;
 use tables::{Lookup4, Lookup6, ObjectHandle};
 
 /// For `show plugins`.
+const NODES: &[&str] = &[
+    "ip4-midchain",
+    "ip4-midchain-offloads",
+    "ip4-midchain-tx",
+    "ip6-midchain",
+    "ip6-midchain-offloads",
+    "ip6-midchain-tx",
+];
+
 pub(crate) const CAPABILITY: Description = Description {
     name: "midchain",
     description: "Headers in front of packets, for tunnels",
-    nodes: &[
-        "ip4-midchain",
-        "ip4-midchain-offloads",
-        "ip4-midchain-tx",
-        "ip6-midchain",
-        "ip6-midchain-offloads",
-        "ip6-midchain-tx",
-    ],
+    nodes: NODES,
+    chapters: &[Chapter {
+        stage: Stage::Network,
+        title: "Tunnels",
+        about: "Packets get a header in front and are sent on by it, or go to the node of another capability.",
+        nodes: NODES,
+    }],
     ..Description::NONE
 };
 

@@ -13,7 +13,7 @@ pub mod querier;
 mod send;
 
 use crate::Router;
-use crate::capability::{Description, Farewell, Parting, Tick};
+use crate::capability::{Chapter, Description, Farewell, Parting, Stage, Tick};
 use crate::config::{Part, Phase};
 use crate::events::EventSender;
 use crate::interface::SharedViews;
@@ -30,6 +30,12 @@ pub(crate) const CAPABILITY: Description = Description {
     commands: cli::register,
     statements: &[(Phase::OnInterfaces, Part::Few(config::statements))],
     ticks: &[Tick::new(|router, now| router.tick_listening(now), |router| router.listening.next_due())],
+    chapters: &[Chapter {
+        stage: Stage::Network,
+        title: "Multicast listeners",
+        about: "Listeners to IPv6 multicast groups (MLD, RFC 3810).",
+        nodes: &["icmp6-multicast-listener"],
+    }],
     ..Description::NONE
 };
 

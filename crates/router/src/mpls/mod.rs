@@ -25,7 +25,7 @@ pub mod tunnel;
 
 pub use control::MplsError;
 
-use crate::capability::Description;
+use crate::capability::{Chapter, Description, Stage};
 use crate::config::{Part, Phase};
 use crate::icmp::SharedPolicy;
 use crate::interface::{InterfaceCounters, SharedViews};
@@ -39,26 +39,35 @@ use wire::Family;
 /// The packet was received with a label, whose entry stands before its network header.
 pub(crate) const BEHIND_LABEL: u32 = graph::flag::claimable(7);
 
+const NODES: &[&str] = &[
+    "mpls-input",
+    "mpls-lookup",
+    "mpls-load-balance",
+    "mpls-output",
+    "mpls-icmp-error",
+    "ip4-mpls-label-disposition-pipe",
+    "ip6-mpls-label-disposition-pipe",
+    "ip4-mpls-label-disposition-uniform",
+    "ip6-mpls-label-disposition-uniform",
+    "ip4-mpls-label-imposition-uniform",
+    "ip6-mpls-label-imposition-uniform",
+];
+
 pub(crate) const CAPABILITY: Description = Description {
     name: "mpls",
     description: "Multiprotocol Label Switching (RFC 3031): swap, push, pop, label switched paths",
     flags: BEHIND_LABEL,
-    nodes: &[
-        "mpls-input",
-        "mpls-lookup",
-        "mpls-load-balance",
-        "mpls-output",
-        "mpls-icmp-error",
-        "ip4-mpls-label-disposition-pipe",
-        "ip6-mpls-label-disposition-pipe",
-        "ip4-mpls-label-disposition-uniform",
-        "ip6-mpls-label-disposition-uniform",
-        "ip4-mpls-label-imposition-uniform",
-        "ip6-mpls-label-imposition-uniform",
-    ],
+    nodes: NODES,
     arcs: &[("mpls-input", "mpls-lookup"), ("mpls-output", "interface-output")],
     commands: cli::register,
     statements: &[(Phase::Tables, Part::Few(config::tables)), (Phase::Routes, Part::Many(config::statements))],
+    chapters: &[Chapter {
+        stage: Stage::Network,
+        title: "MPLS",
+        about: "Labels are swapped, pushed and popped (RFC 3031, RFC 3032), and the packet behind the last label \
+                is checked.",
+        nodes: NODES,
+    }],
     ..Description::NONE
 };
 

@@ -15,7 +15,7 @@ mod send;
 
 pub(crate) use input::finish;
 
-use crate::capability::{Description, Tick};
+use crate::capability::{Chapter, Description, Stage, Tick};
 use crate::config::{Part, Phase};
 use crate::events::EventSender;
 use crate::icmp::SharedPolicy;
@@ -41,6 +41,18 @@ pub(crate) const CAPABILITY: Description = Description {
     commands: cli::register,
     statements: &[(Phase::Basics, Part::Few(config::statements)), (Phase::Proxies, Part::Few(config::proxied))],
     ticks: &[Tick::new(|router, now| router.tick_detection(now), |router| router.detection.next_due()).before_links()],
+    chapters: &[Chapter {
+        stage: Stage::Network,
+        title: "Neighbor Discovery",
+        about: "IPv6 neighbours (RFC 4861), and packets that wait for an answer.",
+        nodes: &[
+            "icmp6-neighbor-discovery",
+            "ip6-glean",
+            "ip6-discover-neighbor",
+            "ip6-redirect",
+            "ip6-stale-neighbor",
+        ],
+    }],
     ..Description::NONE
 };
 

@@ -7,7 +7,7 @@
 //!
 //! The node finds the object in `target` ([`tables::object::ObjectRef::custom`]).
 
-use crate::capability::Description;
+use crate::capability::{Chapter, Description, Stage};
 use crate::ip::class;
 use crate::ip::control::{Path, PathAction};
 use crate::{Error, Router};
@@ -30,6 +30,7 @@ pub(crate) const CAPABILITY: Description = Description {
     name: "object",
     description: "Routes to the nodes of other capabilities",
     nodes: &["object-dispatch"],
+    chapters: &[Chapter { stage: Stage::Network, title: "Tunnels", about: "", nodes: &["object-dispatch"] }],
     ..Description::NONE
 };
 

@@ -5,7 +5,7 @@ mod config;
 pub mod entry;
 mod stall;
 
-use crate::capability::{Description, Notice, Starting};
+use crate::capability::{Chapter, Description, Notice, Stage, Starting};
 use crate::config::{Part, Phase};
 use crate::{Coded, Error, Router};
 use drivers::pg::{PgInput, Stream};
@@ -23,6 +23,7 @@ pub(crate) const CAPABILITY: Description = Description {
     commands: cli::register,
     statements: &[(Phase::Services, Part::Few(config::statements))],
     values: &[("stream", |router| streams(router).iter().map(|stream| stream.name.clone()).collect())],
+    chapters: &[Chapter { stage: Stage::Receiving, title: "Devices, receiving", about: "", nodes: &["pg-input"] }],
     ..Description::NONE
 };
 

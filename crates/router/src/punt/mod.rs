@@ -17,7 +17,7 @@ mod unclaimed;
 pub use control::Punts;
 pub(crate) use unclaimed::Unclaimed;
 
-use crate::capability::Description;
+use crate::capability::{Chapter, Description, Stage};
 use crate::chunks::Chunks;
 use crate::config::{Part, Phase};
 use crate::interface::InterfaceCounters;
@@ -40,6 +40,10 @@ pub(crate) const CAPABILITY: Description = Description {
     arcs: &[("ip4-punt", node::end_of_arc(Family::Ip4)), ("ip6-punt", node::end_of_arc(Family::Ip6))],
     commands: cli::register,
     statements: &[(Phase::Services, Part::Few(config::statements))],
+    chapters: &[
+        Chapter { stage: Stage::Network, title: "IPv4", about: "", nodes: &["ip4-punt-redirect"] },
+        Chapter { stage: Stage::Network, title: "IPv6", about: "", nodes: &["ip6-punt-redirect"] },
+    ],
     ..Description::NONE
 };
 

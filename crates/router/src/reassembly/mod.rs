@@ -17,7 +17,7 @@ pub use control::Reassembly;
 pub use datagrams::Shown;
 pub use limits::Limits;
 
-use crate::capability::Description;
+use crate::capability::{Chapter, Description, Stage};
 use crate::config::{Part, Phase};
 use crate::ip::fibs::{Fibs4, Fibs6};
 use graph::{Behaviour, Graph, GraphError, NodeIndex};
@@ -30,6 +30,10 @@ pub(crate) const CAPABILITY: Description = Description {
     nodes: &[node::NAME4, node::NAME6],
     commands: cli::register,
     statements: &[(Phase::Services, Part::Few(config::statements))],
+    chapters: &[
+        Chapter { stage: Stage::Network, title: "IPv4", about: "", nodes: &[node::NAME4] },
+        Chapter { stage: Stage::Network, title: "IPv6", about: "", nodes: &[node::NAME6] },
+    ],
     ..Description::NONE
 };
 

@@ -145,9 +145,10 @@ pub(super) fn hears(router: &mut Router, notice: &Notice) {
         Notice::State { interface, up: true } if router.state::<Advertising>().advertiser(*interface).is_none() => {
             advertise_anew(router, *interface);
         }
-        Notice::AddressAdded { interface, address } | Notice::AddressRemoved { interface, address } if matches!(address.address(), IpAddr::V6(address) if !address.is_unicast_link_local()) =>
-        {
-            advertise_anew(router, *interface);
+        Notice::AddressAdded { interface, address } | Notice::AddressRemoved { interface, address } => {
+            if matches!(address.address(), IpAddr::V6(address) if !address.is_unicast_link_local()) {
+                advertise_anew(router, *interface);
+            }
         }
         Notice::AddressInUse { interface, address: IpAddr::V6(address) } if address.is_unicast_link_local() => {
             advertise_anew(router, *interface);

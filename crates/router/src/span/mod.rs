@@ -15,7 +15,7 @@ mod output;
 pub use control::{MAX_DESTINATIONS, Session, SpanError, clear, sessions, set};
 
 use crate::Error;
-use crate::capability::{Description, FeatureSpec, Starting, no_more};
+use crate::capability::{Chapter, Description, FeatureSpec, Stage, Starting, no_more};
 use crate::config::{Part, Phase};
 use crate::interface::output::OUTPUT_ARC;
 use graph::{Behaviour, EdgeIndex, InterfaceIndex};
@@ -40,6 +40,12 @@ pub(crate) const CAPABILITY: Description = Description {
     hears: control::hears,
     commands: cli::register,
     statements: &[(Phase::OnInterfaces, Part::Few(config::statements))],
+    chapters: &[Chapter {
+        stage: Stage::Sending,
+        title: "Mirroring",
+        about: "Copies of packets to a mirror port (SPAN).",
+        nodes: &[INPUT, OUTPUT],
+    }],
     ..Description::NONE
 };
 

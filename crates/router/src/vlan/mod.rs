@@ -13,7 +13,7 @@ pub(crate) mod output;
 
 pub use demux::{Demux, Found, Inner};
 
-use crate::capability::{self, Description};
+use crate::capability::{self, Chapter, Description, Stage};
 use std::fmt;
 use wire::ethernet::EtherType;
 use wire::vlan::{Tag, Tags};
@@ -23,6 +23,12 @@ pub(crate) const CAPABILITY: Description = Description {
     description: "Sub-interfaces by VLAN tags (IEEE 802.1Q, 802.1ad)",
     nodes: &[capability::SUB_OUTPUT],
     commands: cli::register,
+    chapters: &[Chapter {
+        stage: Stage::Sending,
+        title: "Interfaces, sending",
+        about: "",
+        nodes: &[capability::SUB_OUTPUT],
+    }],
     ..Description::NONE
 };
 

@@ -73,7 +73,7 @@ pub fn set_up(running: &mut Running) {
 /// Waits until the generator has sent its packets.
 pub fn wait_for_stream(running: &mut Running, count: u64) {
     let deadline = Instant::now() + Duration::from_secs(60);
-    while !quiver_router::packet_generator::progress(&mut running.router)
+    while !quiver_router::packet_generator::progress(&running.router)
         .iter()
         .any(|(_, enabled, sent)| !enabled && *sent == count)
     {

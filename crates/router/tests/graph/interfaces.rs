@@ -2,7 +2,9 @@
 
 use crate::bed::{Bed, error, prefix};
 use crate::packet::*;
+use graph::directory::{Column, Of};
 use quiver_router::Error;
+use quiver_router::interface::{InterfaceConfig, LoopbackOptions};
 use quiver_router::ip::control::TableIndex;
 use quiver_router::neighbour::NeighbourKey;
 use wire::MacAddress;
@@ -312,4 +314,30 @@ fn an_interface_has_a_tag_of_its_operators() {
     bed.command("set interface tag del e1").unwrap();
     assert!(!bed.command("show interface").unwrap().contains("tag"));
     assert!(!bed.command("show running-config").unwrap().contains("tag"));
+}
+
+#[test]
+fn a_counter_of_a_capability_is_shown_and_cleared_like_all_others() {
+    const COLUMNS: &[Column] = &[Column::packets("test packets"), Column::bytes("test bytes").not_shown()];
+    let mut bed = Bed::new();
+    let port = bed.port("e0", &[]);
+    let table = bed.router.graph.directory.table("/if/test", 1, Of::Interface, COLUMNS, "Packets of a test.").unwrap();
+    table.add(0, port.index.0 as usize, 0, 5);
+    table.add(0, port.index.0 as usize, 1, 500);
+    let shown = bed.command("show interface e0").unwrap();
+    assert!(shown.contains("test packets                   5\n") && !shown.contains("test bytes"), "{shown}");
+    assert_eq!(bed.json("show interface e0")["interfaces"][0]["counters"]["test_packets"], 5);
+    bed.command("clear interfaces").unwrap();
+    assert_eq!([0, 1].map(|word| table.sum(port.index.0 as usize, word)), [0, 0]);
+    assert!(!bed.command("show interface e0").unwrap().contains("test packets"));
+}
+
+#[test]
+fn there_is_room_for_ten_thousand_loopbacks() {
+    const MANY: u32 = 10_000;
+    let mut bed = Bed::new();
+    let loopback = |instance| InterfaceConfig::Loopback(LoopbackOptions { instance, mac: None });
+    let made: Vec<_> = (0..MANY).map(|n| bed.router.create(&format!("loop{n}"), loopback(n)).unwrap()).collect();
+    made.into_iter().for_each(|index| bed.router.delete_interface(index).unwrap());
+    assert_eq!(bed.router.interfaces.iter().count(), 0);
 }
