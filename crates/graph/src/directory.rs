@@ -105,11 +105,17 @@ impl Directory {
     /// Lists a table that is there.
     ///
     /// # Panics
-    /// As [`Directory::table`], and when it has other words than columns.
+    /// As [`Directory::table`], when it has other words than columns, and when another table of interfaces has a column of
+    /// that name.
     pub fn list(&mut self, listed: Listed) {
         let name = listed.table.name();
         assert!(self.all.iter().all(|other| other.table.name() != name), "two tables of counters are called {name}");
         assert_eq!(listed.table.width(), listed.columns.len(), "columns of {name}");
+        let has = |other: &Listed, name| other.columns.iter().any(|column| column.name == name);
+        let taken = |column: &&Column| self.of(listed.of).any(|other| has(other, column.name));
+        if let Some(column) = listed.columns.iter().find(taken).filter(|_| listed.of == Of::Interface) {
+            panic!("two columns of interfaces are called {}", column.name);
+        }
         self.all.push(listed);
     }
 

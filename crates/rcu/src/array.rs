@@ -54,8 +54,11 @@ impl<T: Send + Sync + 'static> PublishedArray<T> {
 impl<T: Send + Sync + 'static> Drop for PublishedArray<T> {
     fn drop(&mut self) {
         // A reader may still hold a reference in its round although the places are gone.
-        for place in &self.places {
-            self.retire(place.swap(ptr::null_mut(), Ordering::AcqRel));
+        for at in 0..self.places.len() {
+            // Places that never had a value are read only.
+            if !self.places[at].load(Ordering::Acquire).is_null() {
+                self.retire(self.places[at].swap(ptr::null_mut(), Ordering::AcqRel));
+            }
         }
     }
 }

@@ -65,7 +65,10 @@ impl Events {
         handlers.push(Box::new(move |router| {
             for _ in 0..AT_ONCE {
                 match events.try_recv() {
-                    Ok(event) => handle(router, event),
+                    Ok(event) => {
+                        handle(router, event);
+                        router.breathe();
+                    }
                     Err(_) => return false,
                 }
             }

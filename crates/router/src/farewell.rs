@@ -54,7 +54,8 @@ impl Router {
         }
     }
 
-    /// Sends the last messages before a change of an interface that goes on.
+    /// Sends the last messages before a change of an interface that goes on. What says them knows whether it could
+    /// speak there.
     pub(crate) fn part_without_waiting(&mut self, interface: InterfaceIndex, why: Parting) {
         let all = CAPABILITIES.iter().flat_map(|capability| capability.farewells);
         for farewell in all.filter(|farewell| farewell.when.contains(&why)) {

@@ -23,7 +23,7 @@ use wire::{Family, Prefix};
 pub enum Notice {
     /// An interface was created. It is administratively down.
     Created(InterfaceIndex),
-    /// It is about to go: it is down, and has all else still.
+    /// It is about to go: it is down, its neighbours are forgotten, and it has all else still.
     Leaving(InterfaceIndex),
     /// It is gone. Its index names none.
     Gone {
@@ -45,7 +45,8 @@ pub enum Notice {
         interface: InterfaceIndex,
         up: bool,
     },
-    /// Packets can be received and sent by it now, or no longer: its own states and its parent's say so.
+    /// It came up or went down, by an operator, by its link, or with its parent. Without a link it is still of no use
+    /// ([`crate::interface::Interface::is_usable`]).
     State {
         interface: InterfaceIndex,
         up: bool,
@@ -59,6 +60,8 @@ pub enum Notice {
         interface: InterfaceIndex,
         family: Family,
     },
+    /// It uses the addresses of another interface now, or does so no longer.
+    Lender(InterfaceIndex),
     AddressAdded {
         interface: InterfaceIndex,
         address: Prefix,
@@ -95,11 +98,13 @@ pub enum Heard {
 pub(crate) struct Notices {
     /// The number of the notice said last.
     last: u64,
+    /// That of the notice heard last.
+    heard: u64,
     waiting: VecDeque<Arc<Numbered>>,
     /// Operations that run: one calls another.
     depth: usize,
-    /// Interfaces that go when all have heard of it, the next one last.
-    pub(crate) leaving: Vec<InterfaceIndex>,
+    /// Interfaces that go when all have heard that they leave, the next one first.
+    pub(crate) leaving: VecDeque<InterfaceIndex>,
     followers: Vec<Sender<Heard>>,
 }
 
@@ -128,7 +133,7 @@ impl Router {
     pub fn follow(&mut self, room: usize) -> (u64, Receiver<Heard>) {
         let (follower, heard) = bounded(room + 1);
         self.notices.followers.push(follower);
-        (self.notices.last, heard)
+        (self.notices.heard, heard)
     }
 
     /// Everybody hears what was said. Interfaces that leave are gone once nothing is left to hear.
@@ -142,9 +147,10 @@ impl Router {
                     }
                 }
                 self.notices.followers.retain(|follower| hears(follower, &said));
-            } else if let Some(index) = self.notices.leaving.pop() {
-                self.finish_deletion(index);
+                self.notices.heard = said.number;
+            } else if let Some(index) = self.notices.leaving.pop_front() {
                 self.breathe();
+                self.finish_deletion(index);
             } else {
                 return;
             }

@@ -155,7 +155,7 @@ pub fn start(router: &mut Router, wanted: Wanted) -> Result<(), Error> {
         let events = router.state::<Captures>().events.clone();
         let filter = filter.as_ref().map(|filter| predicate(filter, true));
         let request = Request { points, interface, filter, most: max, bytes_per_packet };
-        // A full queue does no harm: control then looks here after each event anyway.
+        // A full queue does no harm: it is full of events that say the same.
         let wake = Arc::new(move || {
             let _ = events.try_send(());
         });

@@ -214,8 +214,6 @@ impl Router {
         if self.notices.leaving.contains(&index) {
             return Ok(());
         }
-        // It goes after those that lie on it, which are added behind it.
-        self.notices.leaving.push(index);
         for sub in subs {
             self.begin_deletion(sub)?;
             self.breathe();
@@ -224,18 +222,23 @@ impl Router {
         // First, so that the steps that follow find little that hangs on the interface.
         self.flush_neighbours(index, true);
         self.set_admin(index, false)?;
+        // Those that lie on it were added before it, and go first.
+        self.notices.leaving.push_back(index);
         self.say(Notice::Leaving(index));
         Ok(())
     }
 
     /// Removes an interface that leaves, with all that the core has of it.
     pub(crate) fn finish_deletion(&mut self, index: InterfaceIndex) {
-        let addresses = self.interfaces.get(index).map_or_else(|_| Vec::new(), |gone| gone.addresses.clone());
-        let removed = addresses.into_iter().try_for_each(|prefix| self.remove_address(index, prefix));
-        self.listening.forget(index);
-        if let Err(error) = removed.and_then(|()| self.forget_ip6(index)) {
-            log::error!("addresses of an interface that is removed: {error}");
+        let Ok(interface) = self.interfaces.get_mut(index) else { return };
+        interface.leased = None;
+        for prefix in interface.addresses.clone() {
+            if let Err(error) = self.remove_address(index, prefix) {
+                log::error!("{prefix} of an interface that is removed: {error}");
+            }
         }
+        self.listening.forget(index);
+        self.forget_ip6(index);
         self.remove_paths_of(index);
         self.remove_label_paths_of(index);
         self.remove_tunnel_paths_of(index);
@@ -328,7 +331,8 @@ impl Router {
             return Err(Error::Device { name, source });
         }
         interface.admin_up = up;
-        interface.link_is_up = interface.link.is_up();
+        let before = std::mem::replace(&mut interface.link_is_up, interface.link.is_up());
+        let link = (interface.link_is_up != before).then_some(interface.link_is_up);
         self.links.poll_soon(Instant::now());
         let interface = self.interfaces.get(index)?;
         let node = interface.input_node;
@@ -339,6 +343,7 @@ impl Router {
             self.tell_input(input, move |input| input.set_up(index, up));
         }
         self.say(Notice::AdminState { interface: index, up });
+        link.into_iter().for_each(|up| self.say(Notice::LinkState { interface: index, up }));
         self.settle(&states);
         Ok(())
     }
@@ -406,14 +411,15 @@ impl Router {
         self.graph.rename(output, &format!("{name}-output"))?;
         self.graph.rename(tx, &format!("{name}-tx"))?;
         let before = self.interfaces.rename(index, name)?;
-        let mut renamed = vec![Notice::Renamed { interface: index, before }];
-        for (sub, output, name) in subs {
-            self.graph.rename(output, &format!("{name}-output"))?;
-            let before = self.interfaces.rename(sub, &name)?;
-            renamed.push(Notice::Renamed { interface: sub, before });
-        }
-        renamed.into_iter().for_each(|notice| self.say(notice));
-        Ok(())
+        self.operation(|router| {
+            router.say(Notice::Renamed { interface: index, before });
+            for (sub, output, name) in subs {
+                router.graph.rename(output, &format!("{name}-output"))?;
+                let before = router.interfaces.rename(sub, &name)?;
+                router.say(Notice::Renamed { interface: sub, before });
+            }
+            Ok(())
+        })
     }
 
     /// Gives an interface a tag, or takes it away. It says nothing to the router.

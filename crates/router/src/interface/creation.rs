@@ -250,9 +250,11 @@ impl Router {
             Devices::Real => self.open(name, &creation)?,
             Devices::DryRun => creation.stand_in(),
         };
-        let index = self.create_interface(name, device)?;
-        self.interfaces.made_by(index, creation)?;
-        Ok(index)
+        self.operation(|router| {
+            let index = router.create_interface(name, device)?;
+            router.interfaces.made_by(index, creation)?;
+            Ok(index)
+        })
     }
 
     /// Opens the device of an interface that is to be created ([`Router::create_interface`]). A device that was removed

@@ -3,6 +3,7 @@
 //! a route: `ip route add ADDRESS/32 via INTERFACE`.
 
 use super::{Interface, Interfaces};
+use crate::capability::Notice;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::net::Ipv4Addr;
@@ -134,6 +135,7 @@ impl Router {
     fn addresses_changed(&mut self, index: InterfaceIndex) {
         self.publish_facts();
         self.announce_all(index);
+        self.say(Notice::Lender(index));
     }
 
     /// Tells the networks of an interface that can be used which addresses are there.

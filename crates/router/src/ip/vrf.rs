@@ -238,15 +238,15 @@ impl Router {
         }
         *self.interfaces.get_mut(index)?.table_mut(family) = table;
         self.publish_facts();
-        for (_, prefix, source, paths) in follow {
-            self.remove_route_in(before, prefix, source, &paths)?;
-        }
+        let mut routes = follow.into_iter();
+        let removed =
+            routes.try_for_each(|(_, prefix, source, paths)| self.remove_route_in(before, prefix, source, &paths));
         self.install_by(index);
         if family == Family::Ip6 && self.proxied_hosts().next().is_some() {
             self.settle_all_proxied();
         }
         self.say(Notice::Table { interface: index, family });
-        Ok(())
+        removed
     }
 }
 

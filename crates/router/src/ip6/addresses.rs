@@ -51,6 +51,10 @@ impl Router {
     /// # Errors
     /// When there is no such interface, or its link does not carry what IPv6 needs.
     pub fn enable_ip6(&mut self, index: InterfaceIndex) -> Result<(), Error> {
+        self.operation(|router| router.state_ip6(index))
+    }
+
+    fn state_ip6(&mut self, index: InterfaceIndex) -> Result<(), Error> {
         self.join_ip6(index)?;
         self.interfaces.get_mut(index)?.ip6.is_stated = true;
         Ok(())
@@ -62,6 +66,10 @@ impl Router {
     /// # Errors
     /// When there is no such interface, it does not take part, or does because it has addresses.
     pub fn disable_ip6(&mut self, index: InterfaceIndex) -> Result<bool, Error> {
+        self.operation(|router| router.unstate_ip6(index))
+    }
+
+    fn unstate_ip6(&mut self, index: InterfaceIndex) -> Result<bool, Error> {
         let interface = self.interfaces.get_mut(index)?;
         let name = interface.name.clone();
         if !interface.ip6.is_enabled() {
@@ -81,6 +89,10 @@ impl Router {
     /// # Errors
     /// When there is no such interface, it takes no part in IPv6, or the address is none of that kind.
     pub fn set_link_local(&mut self, index: InterfaceIndex, address: Option<Ipv6Addr>) -> Result<(), Error> {
+        self.operation(|router| router.change_link_local(index, address))
+    }
+
+    fn change_link_local(&mut self, index: InterfaceIndex, address: Option<Ipv6Addr>) -> Result<(), Error> {
         let interface = self.interfaces.get(index)?;
         if !interface.ip6.is_enabled() {
             return Err(Ip6Error::NotEnabled { name: interface.name.clone() }.into());
@@ -180,6 +192,10 @@ impl Router {
     /// # Errors
     /// When there is no such interface, the address is no station's, or it or its network is on an interface already.
     pub fn add_address6(&mut self, index: InterfaceIndex, prefix: Prefix6) -> Result<(), Error> {
+        self.operation(|router| router.put_address6(index, prefix))
+    }
+
+    fn put_address6(&mut self, index: InterfaceIndex, prefix: Prefix6) -> Result<(), Error> {
         self.check_new_address6(index, prefix)?;
         self.join_ip6(index)?;
         let table = self.table_of(index, Family::Ip6);
@@ -246,6 +262,10 @@ impl Router {
     /// # Errors
     /// When the interface does not have it.
     pub fn remove_address6(&mut self, index: InterfaceIndex, prefix: Prefix6) -> Result<(), Error> {
+        self.operation(|router| router.take_address6(index, prefix))
+    }
+
+    fn take_address6(&mut self, index: InterfaceIndex, prefix: Prefix6) -> Result<(), Error> {
         let interface = self.interfaces.get_mut(index)?;
         let before = interface.ip6.addresses.len();
         interface.ip6.addresses.retain(|known| *known != prefix);
@@ -280,11 +300,13 @@ impl Router {
     }
 
     /// An interface goes away.
-    pub(crate) fn forget_ip6(&mut self, index: InterfaceIndex) -> Result<(), Error> {
-        self.remove_addresses6(index)?;
-        self.interfaces.get_mut(index)?.ip6.is_stated = false;
+    pub(crate) fn forget_ip6(&mut self, index: InterfaceIndex) {
+        if let Err(error) = self.remove_addresses6(index) {
+            log::error!("IPv6 addresses of an interface that is removed: {error}");
+        }
+        let Ok(interface) = self.interfaces.get_mut(index) else { return };
+        interface.ip6.is_stated = false;
         self.leave_ip6(index);
-        Ok(())
     }
 
     /// Removes the routes of an address that the interface has no more.

@@ -31,7 +31,6 @@ use node::{Inner, Midchain};
 use std::sync::Arc;
 use tables::{Lookup4, Lookup6, ObjectHandle};
 
-/// For `show plugins`.
 const NODES: &[&str] = &[
     "ip4-midchain",
     "ip4-midchain-offloads",

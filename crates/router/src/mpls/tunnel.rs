@@ -122,13 +122,15 @@ impl Router {
         let number = name.and_then(number).unwrap_or_else(|| self.interfaces.free_number(DRIVER));
         let name = name.map_or_else(|| format!("{DRIVER}{number}"), String::from);
         self.check_tunnel_paths(&paths)?;
-        let index = self.create_interface(&name, device(number))?;
-        self.put_tunnel(index, paths).inspect_err(|_| {
-            if let Err(error) = self.delete_interface(index) {
-                log::error!("{name} is left over: {error}");
-            }
-        })?;
-        Ok(index)
+        self.operation(|router| {
+            let index = router.create_interface(&name, device(number))?;
+            router.put_tunnel(index, paths).inspect_err(|_| {
+                if let Err(error) = router.delete_interface(index) {
+                    log::error!("{name} is left over: {error}");
+                }
+            })?;
+            Ok(index)
+        })
     }
 
     /// Adds paths to a tunnel; with `replace` these become its only ones.

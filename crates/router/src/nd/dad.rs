@@ -184,12 +184,14 @@ impl Router {
         if !settled.is_empty() {
             self.publish_facts();
         }
-        for (index, address) in settled {
-            self.address_is_ours(index, address);
-            if address.is_unicast_link_local() {
-                self.report_all(index);
+        self.operation(|router| {
+            for (index, address) in settled {
+                router.address_is_ours(index, address);
+                if address.is_unicast_link_local() {
+                    router.report_all(index);
+                }
             }
-        }
+        });
     }
 
     /// Called when an address comes into use.

@@ -41,13 +41,17 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
 fn hears(router: &mut Router, notice: &Notice) {
     match notice {
         // Streams can be received on any interface.
-        Notice::State { interface, up } => {
+        Notice::State { interface, up } if has_streams(router, *interface) => {
             let (interface, up) = (*interface, *up);
             on_generators(router, move |generator| generator.set_up(interface, up));
         }
-        Notice::Leaving(interface) => forget(router, *interface),
+        Notice::Leaving(interface) if has_streams(router, *interface) => forget(router, *interface),
         _ => {}
     }
+}
+
+fn has_streams(router: &Router, interface: InterfaceIndex) -> bool {
+    streams(router).iter().any(|stream| stream.interface == interface)
 }
 
 /// The stream that a traced packet comes from.

@@ -180,7 +180,14 @@ impl Router {
     /// Applies a change of an interface's Ethernet address. The interface, and sub-interfaces without an address of
     /// their own, send from the new one.
     pub(crate) fn mac_changed(&mut self, index: InterfaceIndex) {
-        let Ok(mac) = self.interfaces.get(index).map(|interface| interface.mac) else { return };
+        let changed = self.operation(|router| router.use_new_mac(index));
+        // Neighbours that know the old address learn the new one. An address that was leased to the old one is gone.
+        changed.into_iter().for_each(|index| self.announce_all(index));
+    }
+
+    /// Returns the interfaces that have another address now.
+    fn use_new_mac(&mut self, index: InterfaceIndex) -> Vec<InterfaceIndex> {
+        let Ok(mac) = self.interfaces.get(index).map(|interface| interface.mac) else { return Vec::new() };
         let mut changed = vec![index];
         for sub in self.subs_of(index) {
             let Ok(interface) = self.interfaces.get_mut(sub) else { continue };
@@ -196,10 +203,9 @@ impl Router {
         for index in changed.iter().copied() {
             self.settle_link_local(index);
             self.refresh_adjacencies(index, None);
-            // Neighbours that know the old address learn the new one.
-            self.announce_all(index);
         }
-        changed.into_iter().for_each(|index| self.say(Notice::Mac(index)));
+        changed.iter().for_each(|index| self.say(Notice::Mac(*index)));
+        changed
     }
 
     /// Applies a change of an interface's MTU: its sub-interfaces have the same or a lower one.

@@ -2,8 +2,10 @@
 
 use crate::bed::Bed;
 use crossbeam_channel::Receiver;
+use drivers::{Device, Link};
 use graph::InterfaceIndex;
 use quiver_router::capability::{Heard, Notice};
+use std::io;
 
 fn heard(follower: &Receiver<Heard>) -> Vec<Heard> {
     follower.try_iter().collect()
@@ -105,4 +107,32 @@ fn a_follower_without_room_hears_that_it_lost_something() {
     let interface = bed.router.interfaces.find("loop0").unwrap();
     bed.command("set interface mtu packet 1400 loop0").unwrap();
     assert_eq!(notices(&again, &mut last), [Notice::Mtu(interface)], "the numbers go on from where it began");
+}
+
+/// The link of a device that refuses to go down.
+struct Stubborn;
+
+impl Link for Stubborn {
+    fn is_up(&self) -> bool {
+        true
+    }
+
+    fn set_admin(&mut self, up: bool) -> io::Result<()> {
+        if up { Ok(()) } else { Err(io::Error::other("it does not go down")) }
+    }
+}
+
+#[test]
+fn an_interface_whose_deletion_fails_stays_whole() {
+    let mut bed = Bed::new();
+    let device = Device { link: Box::new(Stubborn), ..drivers::null::open(0) };
+    let parent = bed.router.create_interface("e0", device).unwrap();
+    bed.router.set_admin(parent, true).unwrap();
+    let (mut last, follower) = bed.router.follow(100);
+    assert!(bed.router.delete_interface(parent).is_err());
+    let said = notices(&follower, &mut last);
+    assert!(!said.iter().any(|said| matches!(said, Notice::Leaving(_) | Notice::Gone { .. })), "{said:?}");
+    // Nothing of it is left to be done by another operation.
+    bed.command("create loopback interface").unwrap();
+    assert_eq!(bed.router.interfaces.find("e0").unwrap(), parent);
 }
