@@ -105,8 +105,8 @@ impl Directory {
     /// Lists a table that is there.
     ///
     /// # Panics
-    /// As [`Directory::table`], when it has other words than columns, and when another table of interfaces has a column of
-    /// that name.
+    /// As [`Directory::table`], when it has other words than columns, and when another table of interfaces has a column
+    /// of that name.
     pub fn list(&mut self, listed: Listed) {
         let name = listed.table.name();
         assert!(self.all.iter().all(|other| other.table.name() != name), "two tables of counters are called {name}");
