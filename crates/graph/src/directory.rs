@@ -1,5 +1,5 @@
-//! All counter tables of a program, by name: what clears counters, shows them or exports them goes through this list,
-//! and knows no table itself.
+//! All counter tables of a program, by name. What clears counters, shows them or exports them reads this list, so a new
+//! table needs no change there.
 
 use crate::CounterTable;
 use crate::registry::{MAX_ERRORS, MAX_INTERFACES, MAX_NODES};

@@ -1,6 +1,6 @@
 //! `pcap trace`, as VPP has it.
 
-use super::control::{BYTES_PER_PACKET, Captures, MAX_PACKETS, Outcome, Wanted};
+use super::control::{self, BYTES_PER_PACKET, Captures, MAX_PACKETS, Outcome, Wanted};
 use crate::{Error, Router};
 use command::{Args, Command, CommandError, CommandSet, Reply, Text, fail, reply};
 use graph::capture::Point;
@@ -29,7 +29,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         ),
     );
     set.add(Command::new("pcap trace off", "Stop the capture and write its file.", |router: &mut Router, _: &Args| {
-        reply(crate::capture::control::stop(router)?)
+        reply(control::stop(router)?)
     }));
     for path in ["pcap trace status", "show pcap trace"] {
         set.add(Command::new(path, "Show the running capture, or how the last one ended.", status));
@@ -61,7 +61,7 @@ fn start(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandErro
     };
     let filter = args.optional_text("filter").map(Filter::parse).transpose().map_err(Error::from)?;
     let file = args.optional_text("file").map_or_else(|| format!("{}.pcap", words(points).concat()), str::to_string);
-    crate::capture::control::start(
+    control::start(
         router,
         Wanted {
             points,

@@ -57,7 +57,7 @@ pub fn register(set: &mut CommandSet<Router>) {
             "packet-generator enable-stream [<name:stream>]",
             "Start a stream, or all.",
             |router: &mut Router, args: &Args| {
-                crate::packet_generator::enable(router, args.optional_text("name"), true)?;
+                super::enable(router, args.optional_text("name"), true)?;
                 reply(Done)
             },
         )
@@ -67,7 +67,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         "packet-generator disable-stream [<name:stream>]",
         "Stop a stream, or all.",
         |router: &mut Router, args: &Args| {
-            crate::packet_generator::enable(router, args.optional_text("name"), false)?;
+            super::enable(router, args.optional_text("name"), false)?;
             reply(Done)
         },
     ));
@@ -76,7 +76,7 @@ pub fn register(set: &mut CommandSet<Router>) {
             "packet-generator delete <name:stream>",
             "Remove a stream.",
             |router: &mut Router, args: &Args| {
-                crate::packet_generator::remove(router, args.text("name")?)?;
+                super::remove(router, args.text("name")?)?;
                 reply(Done)
             },
         )
@@ -89,14 +89,14 @@ pub fn register(set: &mut CommandSet<Router>) {
             "Set how long each vector of a stream with `node pg-stall` blocks its worker, to test how the router \
              behaves then.",
             |router: &mut Router, args: &Args| {
-                crate::packet_generator::set_stall(router, Duration::from_millis(args.parse("milliseconds")?));
+                super::set_stall(router, Duration::from_millis(args.parse("milliseconds")?));
                 reply(Done)
             },
         )
         .example("packet-generator stall 3000"),
     );
     set.add(Command::new("show packet-generator", "Show the streams.", |router: &mut Router, _: &Args| {
-        let progress = crate::packet_generator::progress(router);
+        let progress = super::progress(router);
         let streams = super::streams(router).iter().map(|stream| {
             let (enabled, count) = progress
                 .iter()
@@ -169,7 +169,7 @@ fn new_stream(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply
         stream.rate,
         graph::buffer::DATA_SIZE
     );
-    if let Err(error) = crate::packet_generator::add(router, stream, worker, parameters, definition(args)) {
+    if let Err(error) = super::add(router, stream, worker, parameters, definition(args)) {
         if named.is_none() {
             router.delete_interface(interface)?;
         }

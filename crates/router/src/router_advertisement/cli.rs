@@ -1,6 +1,6 @@
 //! Commands for router advertisements: those of VPP, and those for RFC 4191 and RFC 8106, which VPP does not have.
 
-use super::control::Advertising;
+use super::control::{self, Advertising};
 use super::settings::{MAX_INITIAL, MAX_INITIAL_INTERVAL, PrefixSettings, Settings, SettingsError, written};
 use crate::Router;
 use crate::interface::Interface;
@@ -75,7 +75,7 @@ fn set_advertising(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, C
     } else {
         set_flags_and_times(&mut settings, args)?;
     }
-    crate::router_advertisement::control::set(router, index, settings)?;
+    control::set(router, index, settings)?;
     reply(Done)
 }
 

@@ -307,7 +307,7 @@ fn heard_router(
         if !differ.is_empty()
             && let Some(others) = router.state_mut::<Advertising>().contradictions_told.pass(now)
         {
-            log::warn!("router {address} ({mac}) on {name} tells hosts otherwise than this router: {differ}{others}");
+            log::warn!("router {address} ({mac}) on {name} advertises other values than this router: {differ}{others}");
         }
     }
 }

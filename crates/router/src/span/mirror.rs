@@ -1,7 +1,7 @@
 //! Copies a packet to SPAN destinations.
 
+use super::MIRRORED;
 use super::SpanDestination;
-use crate::span::MIRRORED;
 use graph::{CounterSpec, Expansion, Row, Scratch, Severity, flag};
 
 /// Counters of both nodes.

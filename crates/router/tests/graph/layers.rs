@@ -72,11 +72,11 @@ fn the_tables_know_no_protocol() {
 
 /// The folders of the router, each with those whose items it names.
 fn arrows() -> BTreeMap<String, BTreeSet<String>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join("router").join("src");
     let is_folder = |name: &str| root.join(name).is_dir();
     let mut arrows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (path, text) in sources("router") {
-        let path = path.strip_prefix(root.parent().unwrap().join("../router/src")).unwrap().to_path_buf();
+        let path = path.strip_prefix(&root).unwrap().to_path_buf();
         let from = path.iter().next().unwrap().to_string_lossy().into_owned();
         if !is_folder(&from) {
             continue;
