@@ -19,8 +19,8 @@ use crate::chain::{Chain, Frame, Fresh};
 use crate::host::{self, Interface};
 use crate::stations::Stations;
 use crate::{
-    DROPPED, Device, FULL, Link, OpenError, REFUSED, Receive, ReceiveCounts, Speed, StationFilter, TOO_LONG, Transmit,
-    TxOffloads, borrowed, socket_option, vnet,
+    Carries, DROPPED, Device, FULL, Link, OpenError, REFUSED, Receive, ReceiveCounts, Speed, StationFilter, TOO_LONG,
+    Transmit, TxOffloads, borrowed, socket_option, vnet,
 };
 use graph::buffer::{DATA_SIZE, HEADROOM, MAX_SEGMENTS};
 use graph::{Buffers, EdgeIndex, Row, Vector, edge};
@@ -34,6 +34,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use wire::MacAddress;
 use wire::ethernet::EtherType;
+
+/// The driver's name.
+pub const DRIVER: &str = "af_packet";
+/// The node by which its packets arrive.
+pub const INPUT: &str = "af-packet-input";
 
 /// Bytes of a slot ahead of the frame: `tpacket2_hdr` and `sockaddr_ll`, the virtio-net
 /// header, and alignment of the network header to 16.
@@ -101,8 +106,9 @@ pub fn open(options: AfPacketOptions) -> Result<Device, OpenError> {
     link.set_filter(&StationFilter { stations: vec![mac], promiscuous: false })
         .map_err(|error| OpenError::system(format!("asking host interface '{name}' for frames"), error))?;
     Ok(Device {
-        driver: "af_packet",
-        input_node: "af-packet-input",
+        driver: DRIVER,
+        carries: Carries::LINK,
+        input_node: INPUT,
         description: format!("host interface {name}"),
         host: Some(name.to_string()),
         mac,

@@ -32,6 +32,7 @@ pub mod vnet;
 pub use chain::{Chain, link};
 
 use graph::{Buffers, EdgeIndex, EdgeSpec, Vector};
+use std::any::Any;
 use std::os::fd::{AsFd, BorrowedFd};
 use wire::MacAddress;
 
@@ -44,10 +45,29 @@ pub struct TxOffloads {
     pub segmentation: bool,
 }
 
+/// What is behind an interface of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Carries {
+    /// Other stations: they have addresses, and are announced ours.
+    pub neighbours: bool,
+    /// Packets of streams arrive by it, although it has no receive queue.
+    pub streams: bool,
+}
+
+impl Carries {
+    /// A link.
+    pub const LINK: Carries = Carries { neighbours: true, streams: false };
+    /// The packet generator.
+    pub const STREAMS: Carries = Carries { neighbours: true, streams: true };
+    /// Nothing.
+    pub const NOTHING: Carries = Carries { neighbours: false, streams: false };
+}
+
 /// An open device.
 pub struct Device {
-    /// The driver's name: `tap`, `af_packet`, `memif`, `pg`, `null`, `loopback`.
+    /// The driver's name, as `show hardware-interfaces` has it.
     pub driver: &'static str,
+    pub carries: Carries,
     /// The node by which its packets enter the graph, named as in VPP.
     pub input_node: &'static str,
     /// One line for `show hardware-interfaces`: what it is bound to.
@@ -81,8 +101,9 @@ pub struct StationFilter {
     pub promiscuous: bool,
 }
 
-/// What control may ask of a device at any time.
-pub trait Link: Send {
+/// What control may ask of a device at any time. Whoever has to do with one kind of devices can find its own type in it
+/// ([`std::any::Any`]).
+pub trait Link: Any + Send {
     /// Whether there is a carrier.
     fn is_up(&self) -> bool;
     /// How fast it is, when it knows.
@@ -121,10 +142,6 @@ pub trait Link: Send {
     /// Further lines for the operator.
     fn details(&self) -> Vec<String> {
         Vec::new()
-    }
-    /// The memif connection, if the device is a memif.
-    fn memif(&self) -> Option<&memif::ConnectionHandle> {
-        None
     }
 }
 

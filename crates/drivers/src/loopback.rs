@@ -1,9 +1,12 @@
 //! The loopback device: an interface that is always there, with nothing behind it. It holds
 //! addresses that must not depend on any wire; what is sent out of it is dropped by name.
 
-use crate::{Device, Link, Transmit, TxOffloads};
+use crate::{Carries, Device, Link, Transmit, TxOffloads};
 use graph::{Buffers, EdgeSpec, Vector};
 use wire::MacAddress;
+
+/// The driver's name.
+pub const DRIVER: &str = "loopback";
 
 /// Instances are numbered below this (VPP's bound).
 pub const MAX_INSTANCES: u32 = 16 * 1024;
@@ -21,7 +24,8 @@ graph::edges! {
 pub fn open(instance: u32, mac: Option<MacAddress>) -> Device {
     let [_, _, high, low] = instance.to_be_bytes();
     Device {
-        driver: "loopback",
+        driver: DRIVER,
+        carries: Carries::NOTHING,
         input_node: "loopback-input",
         description: format!("loopback {instance}"),
         host: None,

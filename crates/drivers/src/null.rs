@@ -1,14 +1,18 @@
 //! The null device: accepts every packet and receives none. For measurements, and as a destination that never refuses.
 
-use crate::{Device, Link, Transmit, TxOffloads};
+use crate::{Carries, Device, Link, Transmit, TxOffloads};
 use graph::{Buffers, Vector, edge};
 use wire::MacAddress;
+
+/// The driver's name.
+pub const DRIVER: &str = "null";
 
 /// Opens a null device with a MAC address made from `number`.
 pub fn open(number: u32) -> Device {
     let [a, b, c, d] = number.to_be_bytes();
     Device {
-        driver: "null",
+        driver: DRIVER,
+        carries: Carries::LINK,
         input_node: "null-input",
         description: "discards what it is given".into(),
         host: None,

@@ -7,12 +7,19 @@ use rustix::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use wire::MacAddress;
 
-/// A device of that driver that never brings anything.
-pub fn open(driver: &'static str, host: Option<String>, queues: u16) -> Device {
+/// A device of that driver on a link. Nothing ever arrives by its input node.
+pub fn open(driver: &'static str, input_node: &'static str, host: Option<String>, queues: u16) -> Device {
     // One for all: nothing ever comes to any of them.
     let bell = eventfd(0, EventfdFlags::CLOEXEC).ok().map(Arc::new);
     let queue = |_| Box::new(Silent(bell.clone())) as Box<dyn Receive>;
-    Device { driver, host, mac: MacAddress::ZERO, receive: (0..queues).map(queue).collect(), ..null::open(0) }
+    Device {
+        driver,
+        input_node,
+        host,
+        mac: MacAddress::ZERO,
+        receive: (0..queues).map(queue).collect(),
+        ..null::open(0)
+    }
 }
 
 /// Can be waited for, as what it stands for.

@@ -13,7 +13,8 @@
 use crate::chain::{Chain, Fresh};
 use crate::host::{self, Interface, Request};
 use crate::{
-    Device, FULL, Link, OpenError, REFUSED, Receive, ReceiveCounts, Transmit, TxOffloads, borrowed, namespace, vnet,
+    Carries, Device, FULL, Link, OpenError, REFUSED, Receive, ReceiveCounts, Transmit, TxOffloads, borrowed, namespace,
+    vnet,
 };
 use graph::buffer::MAX_SEGMENTS;
 use graph::{Buffers, EdgeIndex, Row, Vector, edge};
@@ -25,6 +26,11 @@ use std::io::IoSlice;
 use std::net::IpAddr;
 use std::sync::Arc;
 use wire::{Ipv4Address, Ipv6Address, MacAddress, Prefix4, Prefix6};
+
+/// The driver's name.
+pub const DRIVER: &str = "tap";
+/// The node by which its packets arrive.
+pub const INPUT: &str = "virtio-input";
 
 /// Most queues of a TAP (the kernel's `MAX_TAP_QUEUES`).
 pub const MAX_QUEUES: u16 = 256;
@@ -102,8 +108,9 @@ pub fn open(options: TapOptions) -> Result<Device, OpenError> {
     let place = options.host_namespace.map_or(String::new(), |namespace| format!(" in namespace {namespace}"));
     let receive = |fd: &Arc<OwnedFd>| Box::new(TapReceive { fd: fd.clone(), gone: false }) as Box<dyn Receive>;
     Ok(Device {
-        driver: "tap",
-        input_node: "virtio-input",
+        driver: DRIVER,
+        carries: Carries::LINK,
+        input_node: INPUT,
         description: format!("host interface {name}{place}"),
         host: Some(name.to_string()),
         mac: options.hw_address.unwrap_or_else(host::random_mac),

@@ -156,6 +156,7 @@ impl Ports {
             let mac = MacAddress([0x02, 0, 0, 0, 0x10, number]);
             let device = Device {
                 driver: "test",
+                carries: drivers::Carries::LINK,
                 input_node: "test-input",
                 description: "played by a test".into(),
                 host: None,

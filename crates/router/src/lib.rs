@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod absent;
+pub mod af_packet;
+pub mod af_xdp;
 mod agenda;
 pub mod arp;
 pub mod capability;
@@ -28,12 +30,14 @@ pub mod ip6;
 pub mod listing;
 pub mod local;
 pub mod logging;
+pub mod loopback;
 pub mod memif;
 pub mod midchain;
 pub mod mld;
 pub mod mpls;
 pub mod nd;
 pub mod neighbour;
+pub mod null;
 pub mod object;
 pub mod pace;
 pub mod packet_generator;
@@ -43,6 +47,7 @@ mod rate;
 pub mod reassembly;
 pub mod router_advertisement;
 pub mod span;
+pub mod tap;
 pub mod vlan;
 
 pub use events::QUEUE as EVENT_QUEUE;
@@ -65,7 +70,6 @@ use ip::fibs::SharedTables;
 use ip::{Fibs4, Fibs6};
 use local::UdpListeners;
 use logging::Logging;
-use memif::{Memif, MemifError};
 use mld::control::Listening;
 use mpls::table::LabelTables;
 use nd::dad::Detection;
@@ -133,10 +137,6 @@ pub enum Error {
     BadIp6Mtu(u16),
     #[error("mtu {mtu}: the device of {name} does not carry packets as long as that: {source}")]
     LinkMtuRefused { mtu: u16, name: String, source: io::Error },
-    #[error("the TAP with the id {id} is {name} already (without an id the next free one is taken)")]
-    TapTaken { id: u32, name: String },
-    #[error("loopback {instance} is {name} already (without an instance the next free one is taken)")]
-    LoopbackTaken { instance: u32, name: String },
     #[error("{name} has the address {mac} already")]
     MacThere { mac: MacAddress, name: String },
     #[error("a limit of {limit} neighbours: {stated} static ones are there ('ip neighbor ... del' removes one)")]
@@ -196,8 +196,6 @@ pub enum Error {
     AddressThere { prefix: Prefix, name: String },
     #[error("{name} does not have the address {prefix}")]
     NoSuchAddress { prefix: Prefix, name: String },
-    #[error(transparent)]
-    Memif(#[from] MemifError),
     #[error(transparent)]
     Ip6(#[from] ip6::Ip6Error),
     #[error(transparent)]
@@ -284,8 +282,13 @@ impl<E: Coded> From<E> for Error {
 
 /// All capabilities. Their order is that of the guide, of `show plugins` and, within a phase, of the configuration.
 // A constant: a static item would have all of them compiled into each test program that uses none.
-pub const CAPABILITIES: [&capability::Description; 29] = [
+pub const CAPABILITIES: [&capability::Description; 34] = [
     &interface::CAPABILITY,
+    &null::CAPABILITY,
+    &loopback::CAPABILITY,
+    &tap::CAPABILITY,
+    &af_packet::CAPABILITY,
+    &af_xdp::CAPABILITY,
     &vlan::CAPABILITY,
     &memif::CAPABILITY,
     &span::CAPABILITY,
@@ -384,7 +387,6 @@ pub struct Router {
     pub icmp: Icmp,
     icmp_policy: icmp::SharedPolicy,
     pub(crate) links: LinkWatch,
-    pub memif: Memif,
     stalls: StallWatch,
     /// Where packets for the host go.
     pub punts: Punts,
@@ -583,7 +585,6 @@ impl Router {
             icmp: Icmp::default(),
             icmp_policy,
             links: LinkWatch::default(),
-            memif: Memif::default(),
             stalls: StallWatch::default(),
             punts: Punts::default(),
             punt_table,

@@ -17,7 +17,7 @@ mod tests;
 
 use crate::host::{self, Interface};
 use crate::stations::Stations;
-use crate::{Device, Link, OpenError, Receive, Speed, StationFilter, Transmit, TxOffloads, namespace};
+use crate::{Carries, Device, Link, OpenError, Receive, Speed, StationFilter, Transmit, TxOffloads, namespace};
 use bpf::Hook;
 use graph::{Buffers, Pool, Vector};
 use program::{Attached, Program};
@@ -31,6 +31,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wire::MacAddress;
 use wire::ethernet;
 use wire::vlan::{MAX_TAGS, TAG_LEN};
+
+/// The driver's name.
+pub const DRIVER: &str = "af_xdp";
+/// The node by which its packets arrive.
+pub const INPUT: &str = "af_xdp-input";
 
 /// Most queues of an interface.
 pub const MAX_QUEUES: u16 = 64;
@@ -185,8 +190,9 @@ fn open_here(options: &Options, pool: &Arc<Pool>) -> Result<Device, OpenError> {
     link.set_longest(mtu);
     let place = options.namespace.as_ref().map_or(String::new(), |namespace| format!(" in namespace {namespace}"));
     Ok(Device {
-        driver: "af_xdp",
-        input_node: "af_xdp-input",
+        driver: DRIVER,
+        carries: Carries::LINK,
+        input_node: INPUT,
         description: format!("host interface {name}{place}"),
         host: Some(name.clone()),
         mac,

@@ -27,7 +27,7 @@ pub use socket::check as check_socket;
 pub use socket::is_abstract;
 
 use crate::host::random_mac;
-use crate::{Device, Link, OpenError, Receive, TxOffloads};
+use crate::{Carries, Device, Link, OpenError, Receive, TxOffloads};
 use graph::Pool;
 use keeper::Interface;
 use queue::MemifReceive;
@@ -36,6 +36,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use transmit::MemifTransmit;
 use wire::MacAddress;
+
+/// The driver's name.
+pub const DRIVER: &str = "memif";
+/// The node by which its packets arrive.
+pub const INPUT: &str = "memif-input";
 
 /// Most queues in each direction.
 pub const MAX_QUEUES: u16 = 255;
@@ -153,8 +158,9 @@ pub fn open(keeper: &Keeper, options: Options, pool: &Arc<Pool>) -> Result<Devic
     };
     let role = if options.role == Role::Master { "master" } else { "slave" };
     Ok(Device {
-        driver: "memif",
-        input_node: "memif-input",
+        driver: DRIVER,
+        carries: Carries::LINK,
+        input_node: INPUT,
         description: format!("{role}, id {} on socket {} ({})", options.id, options.socket_id, options.socket),
         host: None,
         mac: options.hw_address.unwrap_or_else(random_mac),
@@ -162,24 +168,18 @@ pub fn open(keeper: &Keeper, options: Options, pool: &Arc<Pool>) -> Result<Devic
         finishes: TxOffloads::default(),
         receive: interface.waiters.iter().enumerate().map(receive).collect(),
         transmit: Box::new(MemifTransmit::new(interface.slot.clone(), options.tx_queues.into(), 0, 1)),
-        link: Box::new(MemifLink(care)),
+        link: Box::new(care),
     })
 }
 
-struct MemifLink(ConnectionHandle);
-
-impl Link for MemifLink {
+impl Link for ConnectionHandle {
     fn is_up(&self) -> bool {
-        self.0.interface.slot.is_up()
+        self.interface.slot.is_up()
     }
 
     fn lent(&self) -> u64 {
-        let connection = self.0.interface.slot.connection().1;
+        let connection = self.interface.slot.connection().1;
         connection.map_or(0, |connection| connection.lent.load(Ordering::Relaxed).into())
-    }
-
-    fn memif(&self) -> Option<&ConnectionHandle> {
-        Some(&self.0)
     }
 }
 

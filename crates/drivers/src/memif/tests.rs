@@ -14,6 +14,7 @@ use graph::{Buffers, EdgeIndex, Row, Vector, edge, flag};
 use proptest::prelude::*;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
+use std::any::Any;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -74,8 +75,13 @@ impl Pair {
     }
 
     fn status(&self, device: &Device) -> MemifStatus {
-        device.link.memif().unwrap().status(&self.keeper, false)
+        connection(device).status(&self.keeper, false)
     }
+}
+
+fn connection(device: &Device) -> &ConnectionHandle {
+    let link: &dyn Any = &*device.link;
+    link.downcast_ref().expect("a memif")
 }
 
 /// Sends frames as one vector; their edges.
@@ -409,7 +415,7 @@ fn a_secret_keeps_others_out() {
     let master = opened(&keeper, wanted.clone()).unwrap();
     for (told, reason) in [(None, "the interface wants a secret"), (secret("psss"), "wrong secret")] {
         let slave = opened(&keeper, Options { role: Role::Slave, secret: told, ..wanted.clone() }).unwrap();
-        let said = || slave.link.memif().unwrap().status(&keeper, false).remote_reason;
+        let said = || connection(&slave).status(&keeper, false).remote_reason;
         wait_for("a reason", || said() == reason);
         assert!(!master.link.is_up() && !slave.link.is_up());
     }
@@ -419,11 +425,9 @@ fn a_secret_keeps_others_out() {
     let again = opened(&keeper, wanted).err().unwrap().to_string();
     assert!(again.contains("has id 7 on socket") && again.contains("memif-"), "{again}");
     let other = Keeper::start().unwrap();
-    let status = slave.link.memif().unwrap().status(&keeper, false);
+    let status = connection(&slave).status(&keeper, false);
     let third = opened(&other, status.options).unwrap();
-    wait_for("a reason", || {
-        third.link.memif().unwrap().status(&other, false).remote_reason.contains("connected already")
-    });
+    wait_for("a reason", || connection(&third).status(&other, false).remote_reason.contains("connected already"));
     assert!(master.link.is_up() && slave.link.is_up());
 }
 
@@ -645,7 +649,7 @@ fn a_ring_that_makes_no_sense_ends_the_connection() {
 fn the_keeper_closes_what_is_broken_and_connects_again() {
     let mut pair = Pair::plain();
     let mut buffers = buffers();
-    let connection = pair.slave.link.memif().unwrap().interface.slot.connection().1.unwrap();
+    let connection = connection(&pair.slave).interface.slot.connection().1.unwrap();
     let before = pair.status(&pair.master).connection_descriptor;
     assert!(before > 0);
     connection.transmit[0].ring.set_head(1000);

@@ -8,7 +8,7 @@
 pub mod template;
 
 use crate::chain;
-use crate::{Device, Link, Transmit, TxOffloads};
+use crate::{Carries, Device, Link, Transmit, TxOffloads};
 use graph::buffer::{DATA_SIZE, HEADROOM, MAX_SEGMENTS};
 use graph::{
     ArcIndex, Buffers, Context, CounterSpec, CounterTable, EdgeIndex, EdgeSpec, InterfaceIndex, NodeSpec, PacketIndex,
@@ -22,6 +22,11 @@ use wire::MacAddress;
 use wire::batch::check;
 use wire::pretty::Summary;
 
+/// The driver's name.
+pub const DRIVER: &str = "pg";
+/// The node by which packets of streams arrive.
+pub const INPUT: &str = "pg-input";
+
 /// Longest packet that a stream makes from a template: it fits one buffer. Replayed packets may take several.
 pub const MAX_SIZE: usize = DATA_SIZE;
 
@@ -29,8 +34,9 @@ pub const MAX_SIZE: usize = DATA_SIZE;
 pub fn open(number: u32) -> Device {
     let [a, b, c, d] = number.to_be_bytes();
     Device {
-        driver: "pg",
-        input_node: "pg-input",
+        driver: DRIVER,
+        carries: Carries::STREAMS,
+        input_node: INPUT,
         description: "packet generator".into(),
         host: None,
         mac: MacAddress([0x02, 0xfe, a, b, c, d]),
@@ -196,7 +202,7 @@ impl PgInput {
 
     /// `edges`: those of [`first_edge`], then others to which streams may send.
     pub fn spec(edges: &'static [EdgeSpec]) -> NodeSpec {
-        NodeSpec { name: "pg-input".into(), edges, counters: COUNTERS, trace }
+        NodeSpec { name: INPUT.into(), edges, counters: COUNTERS, trace }
     }
 
     /// Packets of an interface that is down are made, dropped and counted by name.

@@ -7,7 +7,6 @@ use super::fault_injection::FaultInjection;
 use command::CommandSet;
 use drivers::memif::{self, Role};
 use graph::schedule;
-use router::interface::InterfaceConfig;
 use router::ip::bulk::Batch;
 use router::ip::control::{Path, PathAction, Source, TableIndex};
 use router::neighbour::NeighbourKey;
@@ -99,7 +98,7 @@ impl QuiverDevice {
                 hw_address: None,
                 zero_copy: false,
             };
-            let device = router.open(&name, &InterfaceConfig::Memif(options));
+            let device = router.open(&name, &options);
             let device = device.map_err(|error| format!("the router under test: {name}: {error}"))?;
             let index = router.create_interface(&name, plant.into(device)).map_err(text)?;
             router.set_receive_mode(index, None, drivers::input::Mode::Polling).map_err(text)?;

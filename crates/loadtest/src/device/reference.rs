@@ -170,6 +170,7 @@ pub fn wire(impairments: &Impairments) -> Wire {
     });
     let device = |number: u8, transmit: Ingress, receive: Egress| Device {
         driver: "reference",
+        carries: drivers::Carries::LINK,
         input_node: "reference-input",
         description: "end of a wire in this process".into(),
         host: None,

@@ -5,14 +5,11 @@ mod trex;
 pub use trex::read as read_trex;
 
 use crate::rate;
-use drivers::af_packet::AfPacketOptions;
-use drivers::af_xdp;
-use drivers::memif::{self, Role};
-use drivers::tap::TapOptions;
-use router::interface::InterfaceConfig;
+use router::interface::kind::{self, InterfaceConfig};
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
+use std::sync::Arc;
 use wire::{MacAddress, Prefix};
 
 /// A port as operators write it: a driver with the name of its device, then `key=value` options, separated by commas.
@@ -26,7 +23,7 @@ use wire::{MacAddress, Prefix};
 pub struct PortSpec {
     /// The text as it was written.
     pub text: String,
-    pub creation: InterfaceConfig,
+    pub creation: Arc<dyn InterfaceConfig>,
     /// Its own addresses, and the destination of its packets.
     pub addresses: Vec<Prefix>,
     pub gateway: Option<IpAddr>,
@@ -49,9 +46,18 @@ impl fmt::Display for PortError {
     }
 }
 
-const DRIVERS: &str = "'null', 'tap:NAME', 'af_packet:INTERFACE', 'af_xdp:INTERFACE' or 'memif:SOCKET'";
-const LOG2_RING: u8 = 10;
-const BUFFER: u32 = 2048;
+/// All ways to write a device, as alternatives.
+fn drivers() -> String {
+    let ports = kind::kinds().filter_map(|kind| Some((kind.driver, kind.port.as_ref()?.operand)));
+    let ways: Vec<String> = ports
+        .map(|(driver, operand)| match operand {
+            "" => format!("'{driver}'"),
+            operand => format!("'{driver}:{operand}'"),
+        })
+        .collect();
+    let (last, others) = ways.split_last().expect("there are drivers");
+    format!("{} or {last}", others.join(", "))
+}
 
 impl FromStr for PortSpec {
     type Err = PortError;
@@ -61,33 +67,9 @@ impl FromStr for PortSpec {
         let mut parts = text.split(',').map(str::trim);
         let device = parts.next().unwrap_or_default();
         let (driver, bound) = device.split_once(':').unwrap_or((device, ""));
-        let mut creation = match (driver, bound) {
-            ("null", "") => InterfaceConfig::Null,
-            ("tap", name) if !name.is_empty() => {
-                InterfaceConfig::Tap(TapOptions { host_interface_name: Some(name.into()), ..TapOptions::default() })
-            }
-            ("af_packet", name) if !name.is_empty() => InterfaceConfig::HostInterface(AfPacketOptions {
-                host_interface: name.into(),
-                hw_address: None,
-                queues: 1,
-            }),
-            ("af_xdp", name) if !name.is_empty() => InterfaceConfig::AfXdp(af_xdp::Options::new(name)),
-            ("memif", socket) if !socket.is_empty() => InterfaceConfig::Memif(memif::Options {
-                name: "loadtest".into(),
-                id: 0,
-                socket_id: 1,
-                socket: socket.into(),
-                role: Role::Slave,
-                secret: None,
-                log2_ring_size: LOG2_RING,
-                buffer_size: BUFFER,
-                rx_queues: 1,
-                tx_queues: 1,
-                hw_address: None,
-                zero_copy: false,
-            }),
-            _ => return Err(wrong(format!("write {DRIVERS}"))),
-        };
+        let syntax = kind::kind(driver).and_then(|kind| kind.port.as_ref());
+        let syntax = syntax.filter(|syntax| syntax.operand.is_empty() == bound.is_empty());
+        let mut creation = (syntax.ok_or_else(|| wrong(format!("write {}", drivers())))?.of)(bound);
         let (mut gateway, mut source, mut destination, mut vlan, mut line) = (None, None, None, None, None);
         let mut addresses: Vec<Prefix> = Vec::new();
         for part in parts {
@@ -100,7 +82,7 @@ impl FromStr for PortSpec {
                 "dst" => destination = Some(value.parse::<MacAddress>().map_err(|_| no("an Ethernet address"))?),
                 "vlan" => vlan = Some(value.parse().ok().and_then(self::vlan).ok_or_else(|| no("a VLAN, 1 to 4094"))?),
                 "speed" => line = Some(rate::speed(value).map_err(|error| wrong(error.to_string()))?),
-                _ => set(&mut creation, key, value).map_err(|message| no(&message))?,
+                _ => creation.set(key, value).map_err(|message| no(&message))?,
             }
         }
         if let Some(gateway) = gateway.filter(|gateway| !addresses.iter().any(|network| network.contains(*gateway))) {
@@ -109,7 +91,16 @@ impl FromStr for PortSpec {
                 false => format!("the gateway {gateway} is not in a network of the port"),
             }));
         }
-        Ok(PortSpec { text: text.into(), creation, addresses, gateway, source, destination, vlan, line })
+        Ok(PortSpec {
+            text: text.into(),
+            creation: creation.into(),
+            addresses,
+            gateway,
+            source,
+            destination,
+            vlan,
+            line,
+        })
     }
 }
 
@@ -118,62 +109,17 @@ fn vlan(number: u16) -> Option<u16> {
     (1..=4094).contains(&number).then_some(number)
 }
 
-/// Sets an option of a driver.
-fn set(creation: &mut InterfaceConfig, key: &str, value: &str) -> Result<(), String> {
-    let number = |most: u32| match value.parse::<u32>() {
-        Ok(number) if (1..=most).contains(&number) => Ok(number),
-        _ => Err(format!("a number from 1 to {most}")),
-    };
-    match (creation, key) {
-        (InterfaceConfig::Tap(options), "netns") => options.host_namespace = Some(value.into()),
-        (InterfaceConfig::Tap(options), "queues") => options.queues = number(64)? as u16,
-        (InterfaceConfig::Tap(options), "id") => options.id = number(1 << 20)?,
-        (InterfaceConfig::HostInterface(options), "queues") => options.queues = number(64)? as u16,
-        (InterfaceConfig::AfXdp(options), "netns") => options.namespace = Some(value.into()),
-        (InterfaceConfig::AfXdp(options), "queues") => options.queues = Some(number(64)? as u16),
-        (InterfaceConfig::Memif(options), "id") => options.id = value.parse().map_err(|_| "a number")?,
-        (InterfaceConfig::Memif(options), "role") => {
-            options.role = match value {
-                "master" => Role::Master,
-                "slave" => Role::Slave,
-                _ => return Err("'master' or 'slave'".into()),
-            }
-        }
-        (InterfaceConfig::Memif(options), "queues") => {
-            options.rx_queues = number(64)? as u16;
-            options.tx_queues = options.rx_queues;
-        }
-        (InterfaceConfig::Memif(options), "ring") => {
-            let size = number(1 << 14)?;
-            if !size.is_power_of_two() {
-                return Err("a power of two".into());
-            }
-            options.log2_ring_size = size.ilog2() as u8;
-        }
-        (InterfaceConfig::Memif(options), "secret") => {
-            let mut secret = [0; memif::SECRET];
-            let place = secret.get_mut(..value.len()).filter(|place| !place.is_empty());
-            place.ok_or("1 to 24 bytes")?.copy_from_slice(value.as_bytes());
-            options.secret = Some(secret);
-        }
-        (InterfaceConfig::Memif(options), "buffer") => options.buffer_size = number(1 << 16)?,
-        (_, _) => {
-            return Err(
-                "not known of this driver: there are ip, gw, src, dst, vlan, speed, and of most drivers queues".into(),
-            );
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use drivers::memif::{Options, Role};
+    use std::any::Any;
 
     #[test]
     fn ports_are_read() {
         let port: PortSpec = "memif:/run/x.sock,id=3,role=master,ring=512,dst=02:00:00:00:00:01".parse().unwrap();
-        let InterfaceConfig::Memif(options) = port.creation else { panic!("a memif") };
+        let creation: &dyn Any = &*port.creation;
+        let options: &Options = creation.downcast_ref().expect("a memif");
         assert_eq!((options.id, options.role, options.log2_ring_size), (3, Role::Master, 9));
         assert_eq!(port.destination, Some(MacAddress([2, 0, 0, 0, 0, 1])));
         let port: PortSpec = "tap:left,netns=hosts,ip=2001:db8::2/64,gw=2001:db8::1".parse().unwrap();

@@ -168,7 +168,7 @@ impl Tester {
     /// When the system or the router refuses.
     pub fn add_port(&mut self, spec: &PortSpec) -> Result<usize, TestError> {
         let number = self.ports.len();
-        let device = self.router.open(&port_name(number), &spec.creation).map_err(|source| TestError::Open {
+        let device = self.router.open(&port_name(number), &*spec.creation).map_err(|source| TestError::Open {
             number,
             name: spec.text.clone(),
             source,

@@ -12,7 +12,6 @@ use drivers::memif::generator::{Generator, HEAD};
 use drivers::memif::{Keeper, Options as MemifOptions, Role};
 use graph::{InterfaceIndex, Worker, time};
 use loadtest::probe::line_clocks;
-use router::interface::InterfaceConfig;
 use router::neighbour::NeighbourKey;
 use router::{Options as RouterOptions, Router};
 use serde::Serialize;
@@ -218,7 +217,7 @@ fn memif(
 ) -> Result<(String, InterfaceIndex), router::Error> {
     let socket = format!("@quiver-bench-{}-{scenario}-{number}", std::process::id());
     let options = MemifOptions { role: Role::Master, ..options(number, &socket) };
-    let index = router.create(&format!("m{number}"), InterfaceConfig::Memif(options))?;
+    let index = router.create(&format!("m{number}"), Box::new(options))?;
     router.set_admin(index, true)?;
     router.add_address(index, address.parse::<Prefix4>().expect("a prefix"))?;
     router.set_receive_mode(index, None, Mode::Polling)?;

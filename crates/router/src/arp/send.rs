@@ -27,7 +27,7 @@ impl Router {
     /// Announces one of our addresses to the network (RFC 5227 2.3), so that hosts that knew it at another Ethernet
     /// address find us.
     pub(crate) fn announce(&self, interface: InterfaceIndex, address: Ipv4Addr) {
-        let Some(known) = self.interfaces.get(interface).ok().filter(|known| !known.is_loopback()) else { return };
+        let Some(known) = self.interfaces.get(interface).ok().filter(|known| known.has_neighbours()) else { return };
         let announcement = Arp {
             operation: Operation::Request,
             sender_mac: known.mac,

@@ -11,6 +11,7 @@ pub use notice::{Heard, Notice, Numbered};
 pub use start::Starting;
 
 use crate::config::{Part, Phase};
+use crate::interface::kind::InterfaceKind;
 use crate::{Error, Router};
 use command::CommandSet;
 use graph::{InterfaceIndex, NodeIndex, Snapshot};
@@ -46,6 +47,8 @@ pub struct Description {
     pub idles: fn(&Router, NodeIndex) -> bool,
     /// Chapters of the page on errors that its nodes begin or join.
     pub chapters: &'static [Chapter],
+    /// Kinds of interfaces that it provides.
+    pub kinds: &'static [InterfaceKind],
     /// Adds its commands.
     pub commands: fn(&mut CommandSet<Router>),
     /// The parts of the running configuration that it states. All parts of a phase come before those of later phases;
@@ -71,6 +74,7 @@ impl Description {
         farewells: &[],
         traces: |_, _| None,
         chapters: &[],
+        kinds: &[],
         idles: |_, _| false,
         commands: |_| (),
         statements: &[],

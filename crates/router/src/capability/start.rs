@@ -88,7 +88,7 @@ fn missing<T>() -> ! {
 
 #[cfg(test)]
 mod tests {
-    use crate::interface::InterfaceConfig;
+    use crate::null::Null;
     use crate::{Options, Router};
     use graph::PerInterface;
 
@@ -96,7 +96,7 @@ mod tests {
     fn what_is_published_of_an_interface_goes_with_it() {
         let options = Options { buffers: 1024, huge_pages: false, ..Options::default() };
         let mut router = Router::new(options).unwrap();
-        let [gone, stays] = ["a", "b"].map(|name| router.create(name, InterfaceConfig::Null).unwrap());
+        let [gone, stays] = ["a", "b"].map(|name| router.create(name, Box::new(Null)).unwrap());
         let values = PerInterface::new(router.graph.domain());
         let all = values.clone();
         router.published.push(Box::new(move |interface| all.set(interface, None)));

@@ -200,7 +200,7 @@ fn text_of(event: &Event) -> String {
 pub fn set_client(router: &mut Router, index: InterfaceIndex, hostname: Option<&str>) -> Result<(), Error> {
     hostname.map_or(Ok(()), check_host_name)?;
     let interface = router.interfaces.get(index)?;
-    if interface.is_loopback() {
+    if !interface.has_neighbours() {
         return Err(Error::NoNeighbours(interface.name.clone()));
     }
     check_station(router, interface)?;

@@ -128,7 +128,7 @@ pub fn set(router: &mut Router, index: InterfaceIndex, handoff: Option<Handoff>)
         let parent = router.interfaces.get(sub)?.name.clone();
         return Err(Error::NoDevice { name, parent });
     }
-    if handoff.is_some() && interface.receive_queues.is_empty() && interface.driver != "pg" {
+    if handoff.is_some() && interface.receive_queues.is_empty() && !interface.carries.streams {
         return Err(HandoffError::NothingToHand(interface.name.clone()).into());
     }
     router.graph.set_feature(drivers::input::ARC, NODE, index, handoff.is_some())?;

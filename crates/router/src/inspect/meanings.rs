@@ -4,11 +4,9 @@
 //! which packets meet the nodes.
 
 use crate::capability::{Chapter, OUTPUT, SUB_OUTPUT, Stage, TX};
-use crate::interface::{InterfaceConfig, LoopbackOptions};
+use crate::interface;
 use crate::vlan::control::by_number;
 use crate::{CAPABILITIES, Devices, Error, Options, Router};
-use drivers::input::DeviceInput;
-use graph::Behaviour;
 use graph::registry::ErrorInfo;
 use serde::Serialize;
 use std::collections::HashSet;
@@ -44,10 +42,6 @@ fn chapters() -> Vec<Chapter> {
 }
 
 const ELSEWHERE: &str = "Elsewhere";
-const VIRTIO_INPUT: &str = "virtio-input";
-const AF_PACKET_INPUT: &str = "af-packet-input";
-const MEMIF_INPUT: &str = "memif-input";
-const AF_XDP_INPUT: &str = "af_xdp-input";
 
 const INTRODUCTION: &str = "\
 Every packet that is not forwarded ends under a name, and each name is counted. `show errors` lists the counts by node
@@ -85,16 +79,12 @@ fn chapter_of(node: &str) -> &'static str {
 pub fn meanings() -> Result<Vec<Meaning>, Error> {
     let options = Options { buffers: 1024, huge_pages: false, devices: Devices::DryRun, ..Options::default() };
     let mut router = Router::new(options)?;
-    // Interfaces have nodes of their own, and those of loopbacks differ. Stand-in devices have no input nodes, so those
-    // are added below.
-    let device = router.create("null0", InterfaceConfig::Null)?;
-    router.create_sub_interface(device, 1, by_number(1))?;
-    router.create("loop0", InterfaceConfig::Loopback(LoopbackOptions { instance: 0, mac: None }))?;
-    for node in [VIRTIO_INPUT, AF_PACKET_INPUT, AF_XDP_INPUT, MEMIF_INPUT] {
-        let (arc, rx) = (router.graph.arc(drivers::input::ARC)?, router.counters.rx.clone());
-        router.graph.register(DeviceInput::spec(node), move |_| {
-            Behaviour::Source(Box::new(DeviceInput::new(arc, rx.clone())))
-        })?;
+    // Interfaces have nodes of their own, which differ from kind to kind.
+    for (number, kind) in interface::kind::kinds().enumerate() {
+        let index = router.create(&format!("{}{number}", kind.driver), (kind.specimen)())?;
+        if number == 0 {
+            router.create_sub_interface(index, 1, by_number(1))?;
+        }
     }
     let mut found: Vec<Meaning> = in_order(&router).into_iter().map(|error| told(&router, error)).collect();
     let chapters = chapters();

@@ -80,7 +80,7 @@ impl ViewBook {
                     Family::Ip6 => !interface.ip6.addresses.is_empty(),
                 };
                 if interface.is_up() && has_some {
-                    speakers.insert((!interface.is_loopback(), index));
+                    speakers.insert((interface.has_neighbours(), index));
                 }
             }
         }

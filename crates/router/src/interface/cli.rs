@@ -1,15 +1,12 @@
 //! Commands on interfaces, as VPP has them.
 
-use super::{Interface, InterfaceConfig, LoopbackOptions};
+use super::{Interface, InterfaceConfig};
 use crate::Router;
 use crate::inspect::of_interfaces;
 use crate::listing::{Keys, Listing};
 use command::table::centred;
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, Text, fail, reply};
-use drivers::af_packet::{self, AfPacketOptions};
 use drivers::input::Mode;
-use drivers::loopback::MAX_INSTANCES;
-use drivers::tap::{self, TapOptions};
 use graph::InterfaceIndex;
 use graph::directory::Of;
 use serde::{Serialize, Serializer};
@@ -26,7 +23,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     );
     register_settings(set);
     register_queues(set);
-    register_creation(set);
+    register_deletion(set);
     set.add(
         Command::new(
             "show interface [<interface:interface>] [{address|features : what}]",
@@ -252,79 +249,7 @@ fn register_queues(set: &mut CommandSet<Router>) {
     );
 }
 
-fn register_creation(set: &mut CommandSet<Router>) {
-    let tap = format!(
-        "create tap {{{{ [id <id:u32>] | [name <name:word>] | [host-if-name <host:word>] | [host-ns \
-         <namespace:netns>] | \
-         [host-ip4-addr <ip4:prefix4>] | [host-ip6-addr <ip6:prefix6>] | [host-ip4-gw <gateway4:ip4>] | \
-         [host-ip6-gw <gateway6:ip6>] | [host-bridge <bridge:word>] | [host-mac-addr <hostmac:mac>] | \
-         [host-mtu-size <mtu:u32 68..65521>] | \
-         [hw-addr <mac:mac>] | [num-rx-queues <queues:u32 1..{}>] }}}}",
-        tap::MAX_QUEUES
-    );
-    set.add(
-        Command::new(&tap, "Create an interface whose other end is a TAP device of the host.", create_tap)
-            .also(&tap.replace("[name <name:word>]", "[if-name <name:word>]"))
-            .configures()
-            .example("create tap name e0 host-if-name eth0 host-ns peer host-ip4-addr 100.64.1.2/30")
-            .example("create tap name e0 num-rx-queues 2"),
-    );
-    let options = format!("[hw-addr <mac:mac>] | [num-rx-queues <queues:u32 1..{}>]", af_packet::MAX_QUEUES);
-    let host_interface = format!(
-        "create host-interface {{[v2] name <host:word> {{{{ {options} | [interface-name <name:word>] }}}} | \
-         <device:word> {{{{ {options} | [name <name:word>] }}}}}}"
-    );
-    set.add(
-        Command::new(
-            &host_interface,
-            "Create an interface on top of one of the host's (AF_PACKET).",
-            create_host_interface,
-        )
-        .configures()
-        .example("create host-interface eth0 name e0"),
-    );
-    super::af_xdp::register(set);
-    set.add(
-        Command::new(
-            "create null interface [name <name:word>]",
-            "Create an interface that discards what it sends.",
-            |router: &mut Router, args: &Args| create(router, args.optional_text("name"), InterfaceConfig::Null),
-        )
-        .configures()
-        .example("create null interface name n0"),
-    );
-    set.add(
-        Command::new(
-            "create loopback interface {{ [mac <mac:mac>] | [instance <instance:u32 0..16383>] | [name <name:word>] }}",
-            "Create a loopback interface, for addresses that must not depend on a link.",
-            create_loopback,
-        )
-        .also("loopback create-interface {{ [mac <mac:mac>] | [instance <instance:u32 0..16383>] }}")
-        .also("loop create {{ [mac <mac:mac>] | [instance <instance:u32 0..16383>] }}")
-        .configures()
-        .example("create loopback interface")
-        .example("create loopback interface instance 7 mac de:ad:00:00:00:07"),
-    );
-    set.add(
-        Command::new(
-            "delete loopback interface intfc <interface:interface>",
-            "Remove a loopback interface.",
-            |router: &mut Router, args: &Args| delete_of_driver(router, args, "loopback", "loopback"),
-        )
-        .also("loopback delete-interface intfc <interface:interface>")
-        .also("loop delete intfc <interface:interface>")
-        .configures()
-        .example("delete loopback interface intfc loop0"),
-    );
-    set.add(
-        Command::new(
-            "delete tap <interface:interface>",
-            "Remove a TAP interface.",
-            |router: &mut Router, args: &Args| delete_of_driver(router, args, "tap", "TAP"),
-        )
-        .also("delete tap sw_if_index <index:u32>")
-        .configures(),
-    );
+fn register_deletion(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "delete interface <interface:interface>",
@@ -337,23 +262,6 @@ fn register_creation(set: &mut CommandSet<Router>) {
         )
         .configures()
         .example("delete interface e0"),
-    );
-    set.add(
-        Command::new(
-            "delete host-interface name <host:word>",
-            "Remove the interface on top of a host interface.",
-            |router: &mut Router, args: &Args| {
-                let host = args.text("host")?;
-                let on_host = |interface: &&Interface| interface.is_on_host(host);
-                let Some(index) = router.interfaces.iter().find(on_host).map(|interface| interface.index) else {
-                    return fail(format!("no interface on top of '{host}'"));
-                };
-                router.delete_interface(index)?;
-                reply(Done)
-            },
-        )
-        .configures()
-        .example("delete host-interface name eth0"),
     );
 }
 
@@ -389,65 +297,22 @@ fn listed<T: Send + 'static>(
 }
 
 /// Makes an interface and returns its name. Without a name it gets the default name of its kind.
-pub(crate) fn create(router: &mut Router, name: Option<&str>, creation: InterfaceConfig) -> Answer {
-    let name = name.map_or_else(|| creation.default_name(router), str::to_string);
-    router.create(&name, creation)?;
+pub(crate) fn create(router: &mut Router, name: Option<&str>, config: Box<dyn InterfaceConfig>) -> Answer {
+    let name = name.map_or_else(|| config.default_name(router), str::to_string);
+    router.create(&name, config)?;
     reply(Text(format!("{name}\n")))
 }
 
-fn create_tap(router: &mut Router, args: &Args) -> Answer {
-    let id = args.optional::<u32>("id")?;
-    let namespace = args.optional_text("namespace").unwrap_or_default();
-    let id = id.unwrap_or_else(|| router.interfaces.free_tap(namespace));
-    let options = TapOptions {
-        id,
-        host_interface_name: args.optional_text("host").map(str::to_string),
-        host_namespace: args.optional_text("namespace").map(str::to_string),
-        host_ip4: args.optional("ip4")?,
-        host_ip6: args.optional("ip6")?,
-        host_gateway4: args.optional("gateway4")?,
-        host_gateway6: args.optional("gateway6")?,
-        host_bridge: args.optional_text("bridge").map(str::to_string),
-        host_mac: args.optional("hostmac")?,
-        host_mtu: args.optional("mtu")?,
-        hw_address: args.optional("mac")?,
-        queues: args.optional("queues")?.unwrap_or(1),
-    };
-    create(router, args.optional_text("name"), InterfaceConfig::Tap(options))
-}
-
-fn create_loopback(router: &mut Router, args: &Args) -> Answer {
-    let instance = match args.optional("instance")? {
-        Some(instance) => instance,
-        None => match router.interfaces.free_loopback() {
-            MAX_INSTANCES.. => return fail(format!("all {MAX_INSTANCES} loopback interfaces are there already")),
-            instance => instance,
-        },
-    };
-    let options = LoopbackOptions { instance, mac: args.optional("mac")? };
-    create(router, args.optional_text("name"), InterfaceConfig::Loopback(options))
-}
-
-/// `delete tap` and similar commands: each deletes interfaces of its own kind only.
-pub(crate) fn delete_of_driver(router: &mut Router, args: &Args, driver: &str, what: &str) -> Answer {
+/// `delete tap` and similar commands: each deletes interfaces of its own kind only, which it calls `what`.
+pub(crate) fn delete_of<T: InterfaceConfig>(router: &mut Router, args: &Args, what: &str) -> Answer {
     let index = find(router, args)?;
     let interface = router.interfaces.get(index)?;
-    if interface.driver != driver {
+    if interface.options::<T>().is_none() {
         let (name, driver) = (&interface.name, interface.driver);
         return fail(format!("{name} is no {what} but of the driver {driver}: 'delete interface {name}' removes it"));
     }
     router.delete_interface(index)?;
     reply(Done)
-}
-
-fn create_host_interface(router: &mut Router, args: &Args) -> Answer {
-    let host_interface = args.text("host").or_else(|_| args.text("device"))?.to_string();
-    let options = AfPacketOptions {
-        host_interface,
-        hw_address: args.optional("mac")?,
-        queues: args.optional("queues")?.unwrap_or(1),
-    };
-    create(router, args.optional_text("name"), InterfaceConfig::HostInterface(options))
 }
 
 fn show_interface(router: &mut Router, args: &Args) -> Answer {

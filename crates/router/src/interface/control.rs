@@ -1,6 +1,5 @@
 //! The operations on interfaces.
 
-use super::creation::InterfaceConfig;
 use super::known::{Interface, Retired};
 use super::names::check_tag;
 use super::output::{OUTPUT_ARC, Output};
@@ -11,7 +10,6 @@ use crate::capability::Notice;
 use crate::farewell::Parting;
 use crate::ip::control::Source;
 use crate::ip6::Ip6View;
-use crate::mpls::tunnel;
 use crate::vlan::control::Sub;
 use crate::{Error, Router, check_memory};
 use drivers::output::DeviceOutput;
@@ -29,6 +27,16 @@ use wire::vlan::{LinkHeader, Tags};
 pub const MIN_MTU: u16 = 68;
 pub const MAX_MTU: u16 = 9216;
 
+/// By what packets leave an interface.
+pub(crate) enum Way<'a> {
+    /// By its device's transmit queues.
+    Device,
+    /// By its parent.
+    Above(Sub),
+    /// By a node of its own, named `NAME-tx`, which this registers.
+    Node(&'a dyn Fn(&mut Router, InterfaceIndex) -> Result<NodeIndex, Error>),
+}
+
 impl Router {
     /// Makes an interface of a device; it starts administratively down.
     ///
@@ -38,25 +46,24 @@ impl Router {
     pub fn create_interface(&mut self, name: &str, device: Device) -> Result<InterfaceIndex, Error> {
         check_memory()?;
         self.check_new_name(name)?;
-        self.add_interface(name, device, None)
+        self.add_interface(name, device, Way::Device)
     }
 
-    /// [`Router::create_interface`], of a device or of a share in a parent's.
-    pub(crate) fn add_interface(
-        &mut self,
-        name: &str,
-        device: Device,
-        sub: Option<Sub>,
-    ) -> Result<InterfaceIndex, Error> {
+    /// [`Router::create_interface`], whose packets leave by its device or another way.
+    pub(crate) fn add_interface(&mut self, name: &str, device: Device, way: Way<'_>) -> Result<InterfaceIndex, Error> {
         let index = self.interfaces.free_index(Instant::now())?;
-        let Device { driver, input_node, description, host, mac, mtu, finishes, receive, transmit, link } = device;
+        let Device { driver, carries, input_node, description, host, mac, mtu, finishes, receive, transmit, link } =
+            device;
         let receive_queues = self.attach_receive(input_node, index, receive)?;
         let owner = receive_queues.first().map_or(OWNER, |queue| queue.thread);
         let transmit_queues = TransmitQueues::of(&*transmit, owner, self.graph.workers());
-        let registered = match &sub {
-            None if driver == tunnel::DRIVER => self.register_tunnel_output(name, index, finishes),
-            None => self.register_output(name, index, finishes, transmit, owner),
-            Some(sub) => self.register_sub_output(name, index, sub.parent),
+        let (registered, sub) = match way {
+            Way::Device => (self.register_output(name, index, finishes, transmit, owner), None),
+            Way::Node(register) => {
+                let tx_node = register(self, index);
+                (tx_node.and_then(|tx_node| self.register_way_out(name, index, finishes, tx_node)), None)
+            }
+            Way::Above(sub) => (self.register_sub_output(name, index, sub.parent), Some(sub)),
         };
         let (tx_node, output_node) = registered.inspect_err(|_| self.detach_receive(input_node, index))?;
         // A sub-interface has its parent's.
@@ -88,6 +95,7 @@ impl Router {
             index,
             name: name.into(),
             driver,
+            carries,
             description,
             host,
             creation: None,
@@ -160,20 +168,6 @@ impl Router {
                 self.graph.register_owned(spec, owner, || node(only.take().expect("asked for once")))?
             }
         };
-        self.register_way_out(name, index, finishes, tx_node)
-    }
-
-    /// The same of a tunnel, whose packets leave by other interfaces.
-    fn register_tunnel_output(
-        &mut self,
-        name: &str,
-        index: InterfaceIndex,
-        finishes: TxOffloads,
-    ) -> Result<(NodeIndex, NodeIndex), Error> {
-        let (objects, tx) = (self.ip.objects.handle(), self.counters.tx.clone());
-        let tx_node = self.graph.register(tunnel::spec(name), move |_| {
-            Behaviour::Map(Box::new(tunnel::TunnelOutput::new(index, objects.clone(), tx.clone())))
-        })?;
         self.register_way_out(name, index, finishes, tx_node)
     }
 
@@ -262,7 +256,7 @@ impl Router {
         let is_settled = Arc::new(AtomicBool::new(false));
         let settled = is_settled.clone();
         self.graph.when_settled(move || settled.store(true, Ordering::Release));
-        self.closing.extend(interface.creation.as_ref().and_then(InterfaceConfig::held));
+        self.closing.extend(interface.creation.as_ref().and_then(|creation| creation.held()));
         self.closing.extend(interface.host);
         self.graph.janitor().close_later(interface.link);
         let retired = Retired { index: index.0 as usize, is_settled, since: Instant::now() };

@@ -10,7 +10,7 @@ use crate::ip6::Ip6View;
 use crate::vlan::Demux;
 use crate::vlan::control::Sub;
 use crate::{ip4, ip6};
-use drivers::{Link, TxOffloads};
+use drivers::{Carries, Link, TxOffloads};
 use graph::registry::MAX_INTERFACES;
 use graph::{InterfaceIndex, NodeIndex};
 use std::cell::RefCell;
@@ -29,11 +29,12 @@ pub struct Interface {
     pub index: InterfaceIndex,
     pub name: String,
     pub driver: &'static str,
+    pub(crate) carries: Carries,
     pub description: String,
     /// The host interface that it lies on, if any.
     pub host: Option<String>,
     /// How it was created; none: the program created it from a device.
-    pub creation: Option<InterfaceConfig>,
+    pub creation: Option<Box<dyn InterfaceConfig>>,
     pub mac: MacAddress,
     /// The device's own address, or the parent's. It applies again when an operator's address is removed.
     pub(crate) device_mac: MacAddress,
@@ -192,19 +193,6 @@ impl Interface {
         }
     }
 
-    /// The number of the socket on which the two sides of a memif meet.
-    pub fn memif_socket(&self) -> Option<u32> {
-        match &self.creation {
-            Some(InterfaceConfig::Memif(options)) => Some(options.socket_id),
-            _ => None,
-        }
-    }
-
-    /// Whether it lies on that host interface.
-    pub fn is_on_host(&self, host: &str) -> bool {
-        self.driver == "af_packet" && self.host.as_deref() == Some(host)
-    }
-
     /// Changes its Ethernet address, if the device accepts it.
     pub(super) fn change_mac(&mut self, mac: MacAddress, is_set: bool) -> Result<(), Error> {
         let before = (self.mac, self.mac_is_set);
@@ -212,17 +200,9 @@ impl Interface {
         self.apply_filter().inspect_err(|_| (self.mac, self.mac_is_set) = before)
     }
 
-    /// Whether it is a loopback, which has no neighbours.
-    pub fn is_loopback(&self) -> bool {
-        self.driver == "loopback"
-    }
-
-    /// The number of a loopback interface.
-    pub fn loopback_instance(&self) -> Option<u32> {
-        match &self.creation {
-            Some(InterfaceConfig::Loopback(options)) => Some(options.instance),
-            _ => None,
-        }
+    /// Whether other stations are behind it.
+    pub fn has_neighbours(&self) -> bool {
+        self.carries.neighbours
     }
 
     /// Its number among the devices of its driver: the end of the address that its device had when it was opened.
@@ -250,10 +230,8 @@ pub struct Interfaces {
     pub(crate) book: RefCell<ViewBook>,
     /// The numbers of each driver's devices.
     devices: HashMap<&'static str, Numbers>,
-    loopbacks: Numbers,
-    taps: Numbers,
-    /// The numbers at the end of names, by the stem before them, for stems that were asked for.
-    stems: HashMap<String, Numbers>,
+    /// The numbers at the end of names and claims, by the stems before them, for stems that were asked for.
+    stems: HashMap<Vec<String>, Numbers>,
     last_index: usize,
     /// How many receive queues each worker polls. Workers beyond the end poll none.
     polled: Vec<usize>,
@@ -261,10 +239,7 @@ pub struct Interfaces {
     pub(super) retired: VecDeque<Retired>,
 }
 
-/// The stem of the names of loopback interfaces.
-const LOOPBACK: &str = "loop";
-
-/// Splits a name into its stem and the number at its end, if it has one.
+/// Splits a name or a claim into its stem and the number at its end, if it has one.
 fn numbered(name: &str) -> Option<(&str, u32)> {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     Some((stem, name[stem.len()..].parse().ok()?))
@@ -343,11 +318,11 @@ impl Interfaces {
         if interface.sub.is_none() {
             self.devices.entry(interface.driver).or_default().give_back(interface.device_number());
         }
-        interface.loopback_instance().into_iter().for_each(|instance| self.loopbacks.give_back(instance));
-        for claim in interface.creation.iter().flat_map(InterfaceConfig::claims) {
-            self.claims.remove(&claim);
-            // The number of a TAP, or of a host interface with a name like a TAP's.
-            numbered(&claim).into_iter().for_each(|(_, number)| self.taps.may_be_free(number));
+        for claim in interface.creation.iter().flat_map(|creation| creation.claims()) {
+            if self.claims.get(&claim) == Some(&index) {
+                self.claims.remove(&claim);
+                self.may_be_free(&claim);
+            }
         }
         if let Some(sub) = &interface.sub
             && let Some(subs) = self.subs.get_mut(&sub.parent)
@@ -368,49 +343,39 @@ impl Interfaces {
 
     fn forget_name(&mut self, name: &str) {
         self.names.remove(name);
-        let Some((stem, number)) = numbered(name) else { return };
-        if stem == LOOPBACK {
-            self.loopbacks.may_be_free(number);
-        }
-        self.stems.get_mut(stem).into_iter().for_each(|numbers| numbers.may_be_free(number));
+        self.may_be_free(name);
     }
 
-    /// The lowest number that makes a free name with this stem.
-    pub(crate) fn free_number(&mut self, stem: &str) -> u32 {
-        let names = &self.names;
-        let numbers = self.stems.entry(stem.to_string()).or_default();
-        numbers.lowest_free(|number| !names.contains_key(&format!("{stem}{number}")))
+    /// A name or a claim is free now.
+    fn may_be_free(&mut self, text: &str) {
+        let Some((stem, number)) = numbered(text) else { return };
+        let with_it = self.stems.iter_mut().filter(|(stems, _)| stems.iter().any(|one| one == stem));
+        with_it.for_each(|(_, numbers)| numbers.may_be_free(number));
     }
 
-    /// The lowest free TAP number: no other TAP has it, and no interface here uses the device `tap<number>` of the
-    /// namespace.
-    pub(super) fn free_tap(&mut self, namespace: &str) -> u32 {
-        let is_claimed = |claim: String| self.claims.contains_key(&claim);
-        self.taps.lowest_free(|id| !is_claimed(format!("tap id {id}")) && !is_claimed(format!("{namespace} tap{id}")))
-    }
-
-    /// The lowest loopback number that no loopback has and whose name is free.
-    pub(super) fn free_loopback(&mut self) -> u32 {
-        self.loopbacks.lowest_free(|instance| !self.names.contains_key(&format!("{LOOPBACK}{instance}")))
+    /// The lowest number that behind each of these stems makes neither the name of an interface nor what an interface
+    /// claims.
+    pub(crate) fn free_number(&mut self, stems: &[&str]) -> u32 {
+        let (names, claims) = (&self.names, &self.claims);
+        let is_taken = |text: String| names.contains_key(&text) || claims.contains_key(&text);
+        let numbers = self.stems.entry(stems.iter().map(ToString::to_string).collect()).or_default();
+        numbers.lowest_free(|number| !stems.iter().any(|stem| is_taken(format!("{stem}{number}"))))
     }
 
     /// The lowest number that no device of a driver has.
-    pub(super) fn free_device(&mut self, driver: &'static str) -> u32 {
+    pub(crate) fn free_device(&mut self, driver: &'static str) -> u32 {
         self.devices.entry(driver).or_default().lowest_free(|_| true)
     }
 
     /// Records how an interface was created.
-    pub(super) fn made_by(&mut self, index: InterfaceIndex, creation: InterfaceConfig) -> Result<(), Error> {
+    pub(super) fn made_by(&mut self, index: InterfaceIndex, creation: Box<dyn InterfaceConfig>) -> Result<(), Error> {
         self.claims.extend(creation.claims().into_iter().map(|claim| (claim, index)));
-        if let InterfaceConfig::Loopback(options) = &creation {
-            self.loopbacks.take(options.instance);
-        }
         self.get_mut(index)?.creation = Some(creation);
         Ok(())
     }
 
     /// The interface that has what only one can have.
-    pub(super) fn claimed(&self, claim: &str) -> Option<&Interface> {
+    pub(crate) fn claimed(&self, claim: &str) -> Option<&Interface> {
         self.get(*self.claims.get(claim)?).ok()
     }
 

@@ -4,13 +4,12 @@
 //! in by its driver's input node.
 
 mod addresses;
-mod af_xdp;
 mod book;
 pub mod cli;
 pub(crate) mod config;
 pub mod control;
-mod creation;
 mod inject;
+pub mod kind;
 mod known;
 pub(crate) mod link_watch;
 mod mtu;
@@ -23,7 +22,7 @@ pub mod unnumbered;
 mod view;
 
 pub use addresses::MAX_ADDRESSES;
-pub use creation::{InterfaceConfig, LoopbackOptions};
+pub use kind::InterfaceConfig;
 pub use known::{Interface, Interfaces};
 pub use mtu::Mtus;
 pub use station::MAX_SECONDARY_MACS;
@@ -50,7 +49,7 @@ pub(crate) const CAPABILITY: Description = Description {
             stage: Stage::Receiving,
             title: "Devices, receiving",
             about: "Frames that a driver could not receive from its device, or the packet generator from its streams.",
-            nodes: &["virtio-input", "af-packet-input", "af_xdp-input", "memif-input"],
+            nodes: &[],
         },
         Chapter {
             stage: Stage::Sending,

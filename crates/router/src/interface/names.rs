@@ -59,7 +59,7 @@ pub(super) fn check_tag(tag: &str) -> Result<(), Error> {
 impl Router {
     /// A name like `tap0` that is free.
     pub fn free_name(&mut self, stem: &str) -> String {
-        format!("{stem}{}", self.interfaces.free_number(stem))
+        format!("{stem}{}", self.interfaces.free_number(&[stem]))
     }
 
     /// Refuses a name that cannot be given to a new interface.

@@ -190,10 +190,10 @@ impl Router {
         let AdjacencyKey { neighbour, inside, ref push, is_uniform, tunnel, .. } = *key;
         let tunnel = tunnel.and_then(|tunnel| self.interfaces.get(tunnel).ok());
         let interface = self.interfaces.get(neighbour.interface).ok();
-        let loopback = interface.filter(|interface| interface.is_loopback());
+        let alone = interface.filter(|interface| !interface.has_neighbours());
         let mac = match neighbour.address == Ipv4Addr::BROADCAST {
             true => Some(MacAddress::BROADCAST),
-            false => loopback.map(|interface| interface.mac).or_else(|| self.neighbours.mac_in_use(&neighbour)),
+            false => alone.map(|interface| interface.mac).or_else(|| self.neighbours.mac_in_use(&neighbour)),
         };
         let resolving = match (inside, neighbour.family()) {
             (Inside::Ip(Family::Ip4), Family::Ip4) => crate::ip4::ARP_EDGE,

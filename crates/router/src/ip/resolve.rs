@@ -18,7 +18,6 @@ use super::hops::insisted;
 use super::path_list::{ListId, ListKey, ListRef, MOST_IN_TURN, Of, User};
 use super::route::{Hop, Path, PathAction, Source, TableIndex};
 use super::table::{PART, TableFull};
-use crate::interface::Interface;
 use crate::ip6::subnet_router_anycast;
 use crate::mpls::labels::{OutLabel, on_top};
 use crate::mpls::pop;
@@ -602,12 +601,12 @@ impl Router {
             PathAction::Attached(interface) => {
                 let Some(family) = key.of.family() else { return Ok(Found::default()) };
                 // No host is behind a loopback: its packets leave without a neighbour and end there.
-                let is_loopback = self.interfaces.get(interface).is_ok_and(Interface::is_loopback);
+                let is_empty = self.interfaces.get(interface).is_ok_and(|interface| !interface.has_neighbours());
                 let neighbour = NeighbourKey { interface, address: family.unspecified() };
                 if self.ip.stacks.is_stacked(interface) {
                     self.lead_to(key, path, neighbour, (&[], None))?
                 } else {
-                    self.share_if_usable(neighbour, if is_loopback { class::ADJACENCY } else { class::GLEAN })?
+                    self.share_if_usable(neighbour, if is_empty { class::ADJACENCY } else { class::GLEAN })?
                 }
             }
             PathAction::Broadcast(interface) => {

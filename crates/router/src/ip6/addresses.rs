@@ -145,11 +145,10 @@ impl Router {
         if mtu < MIN_MTU {
             return Err(Ip6Error::LinkTooSmall { name: interface.name.clone(), mtu }.into());
         }
-        let (address, is_loopback) = (own_link_local(interface.mac), interface.is_loopback());
-        // Nobody is behind a loopback.
-        let on_link = match is_loopback {
-            true => None,
-            false => Some(self.share_adjacency(NeighbourKey::new(index, Ipv6Addr::UNSPECIFIED))?),
+        let (address, has_neighbours) = (own_link_local(interface.mac), interface.has_neighbours());
+        let on_link = match has_neighbours {
+            true => Some(self.share_adjacency(NeighbourKey::new(index, Ipv6Addr::UNSPECIFIED))?),
+            false => None,
         };
         let ip6 = &mut self.interfaces.get_mut(index)?.ip6;
         (ip6.link_local, ip6.on_link) = (Some(address), on_link);

@@ -1,9 +1,11 @@
 //! Commands on memifs, as VPP has them.
 
+use super::Memif;
+use super::control::{add_socket, remove_socket};
+use super::kind::secret;
 use super::show::show;
 use crate::Router;
-use crate::interface::InterfaceConfig;
-use crate::interface::cli::{create, delete_of_driver};
+use crate::interface::cli::{create, delete_of};
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, fail, reply};
 use drivers::memif::{MAX_BUFFER, MAX_LOG2, MAX_QUEUES, MIN_BUFFER, Options, Role, SECRET};
 
@@ -24,7 +26,7 @@ pub fn register(set: &mut CommandSet<Router>) {
             "create memif socket {{ id <id:u32 1..> | filename <file:socket> }}",
             "Define the socket of a number: a path, or @NAME for an abstract socket.",
             |router: &mut Router, args: &Args| {
-                router.add_memif_socket(args.parse("id")?, args.text("file")?)?;
+                add_socket(router, args.parse("id")?, args.text("file")?)?;
                 reply(Done)
             },
         )
@@ -36,7 +38,7 @@ pub fn register(set: &mut CommandSet<Router>) {
             "delete memif socket id <id:u32>",
             "Remove a socket that no interface uses.",
             |router: &mut Router, args: &Args| {
-                router.remove_memif_socket(args.parse("id")?)?;
+                remove_socket(router, args.parse("id")?)?;
                 reply(Done)
             },
         )
@@ -62,7 +64,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         Command::new(
             "delete interface memif <interface:interface>",
             "Remove a memif.",
-            |router: &mut Router, args: &Args| delete_of_driver(router, args, "memif", "memif"),
+            |router: &mut Router, args: &Args| delete_of::<Options>(router, args, "memif"),
         )
         .also("delete interface memif sw_if_index <index:u32>")
         .configures()
@@ -84,23 +86,17 @@ fn create_memif(router: &mut Router, args: &Args) -> Answer {
     if !ring.is_power_of_two() {
         return fail(format!("ring-size {ring}: expected a power of two"));
     }
-    let secret = args.optional_text("secret").map(|text| {
-        let mut secret = [0; SECRET];
-        match secret.get_mut(..text.len()) {
-            Some(place) => {
-                place.copy_from_slice(text.as_bytes());
-                Ok(secret)
-            }
-            None => fail(format!("a secret has at most {SECRET} bytes")),
-        }
-    });
+    let secret = match args.optional_text("secret").map(secret) {
+        Some(None) => return fail(format!("a secret has at most {SECRET} bytes")),
+        given => given.flatten(),
+    };
     let options = Options {
         name: String::new(),
         id: args.optional("id")?.unwrap_or(0),
         socket_id,
-        socket: router.memif.socket(socket_id).map_err(crate::Error::from)?.into(),
+        socket: router.state::<Memif>().socket(socket_id).map_err(crate::Error::from)?.into(),
         role: if args.optional_text("role") == Some("master") { Role::Master } else { Role::Slave },
-        secret: secret.transpose()?,
+        secret,
         log2_ring_size: ring.trailing_zeros() as u8,
         buffer_size: args.optional("buffer")?.unwrap_or(BUFFER_SIZE),
         rx_queues: args.optional("rx")?.unwrap_or(1),
@@ -108,5 +104,5 @@ fn create_memif(router: &mut Router, args: &Args) -> Answer {
         hw_address: args.optional("mac")?,
         zero_copy: args.optional_text("copying") == Some("zero-copy"),
     };
-    create(router, args.optional_text("name"), InterfaceConfig::Memif(options))
+    create(router, args.optional_text("name"), Box::new(options))
 }

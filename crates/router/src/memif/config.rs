@@ -1,5 +1,6 @@
 //! Sockets as the commands that make them; interfaces are stated with all others.
 
+use super::Memif;
 use crate::Router;
 use crate::config::Statement;
 
@@ -9,7 +10,7 @@ pub(crate) fn removal(id: u32) -> String {
 }
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
-    for (id, filename) in router.memif.sockets().filter(|(id, _)| *id != 0) {
+    for (id, filename) in router.state::<Memif>().sockets().filter(|(id, _)| *id != 0) {
         let mut made = Statement::new(format!("create memif socket id {id} filename {filename}"), removal(id));
         made.claims = vec![format!("memif socket {filename}")];
         into.push(made);

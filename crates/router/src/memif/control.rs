@@ -1,9 +1,11 @@
 //! memif sockets by number, and the thread that keeps their connections, which starts with the first memif interface.
 
-use crate::{Error, Router};
-use drivers::memif::{Keeper, MemifStatus, check_socket};
+use crate::interface::Interface;
+use crate::{Coded, Error, Router};
+use drivers::memif::{ConnectionHandle, Keeper, MemifStatus, check_socket};
 use drivers::{Device, OpenError, memif};
-use graph::{InterfaceIndex, Pool};
+use graph::Pool;
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,6 +28,18 @@ pub enum MemifError {
     SocketUsed { id: u32, name: String },
     #[error("memif socket 0 is '{DEFAULT_SOCKET}' and stays")]
     DefaultSocket,
+}
+
+impl Coded for MemifError {
+    fn code(&self) -> &'static str {
+        match self {
+            MemifError::NoSuchSocket(_) => "memif-no-such-socket",
+            MemifError::SocketThere { .. } => "memif-socket-there",
+            MemifError::FileThere { .. } => "memif-file-there",
+            MemifError::SocketUsed { .. } => "memif-socket-used",
+            MemifError::DefaultSocket => "memif-default-socket",
+        }
+    }
 }
 
 /// The router's memif state, apart from its interfaces.
@@ -70,46 +84,43 @@ impl Memif {
     }
 }
 
-impl Router {
-    /// Gives a socket a number.
-    ///
-    /// # Errors
-    /// When the number already has a file or the file has a number, or no socket can have that name.
-    pub fn add_memif_socket(&mut self, id: u32, filename: &str) -> Result<(), Error> {
-        check_socket(filename)?;
-        let same = self.memif.sockets().find(|(other, file)| *other == id || *file == filename);
-        match same {
-            Some((other, file)) if other == id => {
-                return Err(MemifError::SocketThere { id, filename: file.into() }.into());
-            }
-            Some((other, file)) => return Err(MemifError::FileThere { id: other, filename: file.into() }.into()),
-            None => {}
+/// Gives a socket a number.
+///
+/// # Errors
+/// When the number already has a file or the file has a number, or no socket can have that name.
+pub(super) fn add_socket(router: &mut Router, id: u32, filename: &str) -> Result<(), Error> {
+    check_socket(filename)?;
+    let memif = router.state_mut::<Memif>();
+    let same = memif.sockets().find(|(other, file)| *other == id || *file == filename);
+    match same {
+        Some((other, file)) if other == id => {
+            return Err(MemifError::SocketThere { id, filename: file.into() }.into());
         }
-        self.memif.sockets.insert(id, filename.into());
-        Ok(())
+        Some((other, file)) => return Err(MemifError::FileThere { id: other, filename: file.into() }.into()),
+        None => {}
     }
+    memif.sockets.insert(id, filename.into());
+    Ok(())
+}
 
-    /// # Errors
-    /// When there is no such socket, or an interface uses it.
-    pub fn remove_memif_socket(&mut self, id: u32) -> Result<(), Error> {
-        self.memif.socket(id)?;
-        if id == 0 {
-            return Err(MemifError::DefaultSocket.into());
-        }
-        if let Some(user) = self.interfaces.iter().find(|interface| interface.memif_socket() == Some(id)) {
-            return Err(MemifError::SocketUsed { id, name: user.name.clone() }.into());
-        }
-        self.memif.sockets.remove(&id);
-        Ok(())
+/// # Errors
+/// When there is no such socket, or an interface uses it.
+pub(super) fn remove_socket(router: &mut Router, id: u32) -> Result<(), Error> {
+    router.state::<Memif>().socket(id)?;
+    if id == 0 {
+        return Err(MemifError::DefaultSocket.into());
     }
+    let uses_it =
+        |interface: &&Interface| interface.options().is_some_and(|options: &memif::Options| options.socket_id == id);
+    if let Some(user) = router.interfaces.iter().find(uses_it) {
+        return Err(MemifError::SocketUsed { id, name: user.name.clone() }.into());
+    }
+    router.state_mut::<Memif>().sockets.remove(&id);
+    Ok(())
+}
 
-    /// The state of a memif; none for other interfaces.
-    ///
-    /// # Errors
-    /// When there is no such interface.
-    pub fn memif_status(&self, index: InterfaceIndex, with_descriptors: bool) -> Result<Option<MemifStatus>, Error> {
-        let interface = self.interfaces.get(index)?;
-        let care = interface.link.memif().zip(self.memif.keeper.as_ref());
-        Ok(care.map(|(care, keeper)| care.status(keeper, with_descriptors)))
-    }
+/// The state of a memif; none for other interfaces.
+pub(super) fn status(router: &Router, interface: &Interface, with_descriptors: bool) -> Option<MemifStatus> {
+    let connection = (&*interface.link as &dyn Any).downcast_ref::<ConnectionHandle>()?;
+    Some(connection.status(router.state::<Memif>().keeper.as_ref()?, with_descriptors))
 }

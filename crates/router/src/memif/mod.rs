@@ -3,17 +3,30 @@
 //! The driver is `drivers::memif`. This module holds the sockets that operators number, the commands, and `show memif`.
 
 pub mod cli;
-pub(crate) mod config;
+mod config;
 pub mod control;
+mod kind;
 mod show;
 
 pub use control::{Memif, MemifError};
 
-use crate::capability::Description;
+use crate::capability::{Chapter, Description, Stage};
 use crate::config::{Part, Phase};
+use crate::interface::kind::{InterfaceKind, PortSyntax};
+use drivers::memif;
 
 pub(crate) const CAPABILITY: Description = Description {
     name: "memif",
+    start: |starting| {
+        starting.own(Memif::default());
+        Ok(())
+    },
+    kinds: &[InterfaceKind {
+        driver: memif::DRIVER,
+        specimen: || Box::new(kind::port("@specimen")),
+        port: Some(PortSyntax { operand: "SOCKET", of: |socket| Box::new(kind::port(socket)) }),
+    }],
+    chapters: &[Chapter { stage: Stage::Receiving, title: "Devices, receiving", about: "", nodes: &[memif::INPUT] }],
     commands: cli::register,
     statements: &[(Phase::Sockets, Part::Few(config::statements))],
     ..Description::NONE

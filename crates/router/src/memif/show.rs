@@ -1,5 +1,7 @@
 //! `show memif`, in VPP's words.
 
+use super::Memif;
+use super::control::status;
 use crate::Router;
 use command::{Args, CommandError, Reply, reply};
 use drivers::memif::{MemifStatus, RingStatus, Role};
@@ -73,18 +75,19 @@ pub(super) fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, C
     };
     let mut interfaces = Vec::new();
     for interface in router.interfaces.iter().filter(|it| chosen.is_none_or(|index| it.index == index)) {
-        match router.memif_status(interface.index, with_descriptors)? {
+        match status(router, interface, with_descriptors) {
             Some(status) => interfaces.push(shown(&interface.name, interface.admin_up, status)),
             None if chosen.is_some() => return command::fail(format!("{} is no memif", interface.name)),
             None => {}
         }
     }
-    let sockets = router.memif.sockets().map(|(id, filename)| {
+    let memif = router.state::<Memif>();
+    let sockets = memif.sockets().map(|(id, filename)| {
         let is_master = |memif: &&ShownMemif| memif.socket_id == id && memif.role == "master";
         ShownSocket {
             id,
             listeners: interfaces.iter().filter(is_master).count(),
-            is_listening: router.memif.is_listening(filename),
+            is_listening: memif.is_listening(filename),
             filename: filename.into(),
         }
     });

@@ -93,7 +93,7 @@ impl Router {
     /// Called when an interface or its addresses have changed: reports the groups that the interface listens to now.
     pub(crate) fn listen_anew(&mut self, index: InterfaceIndex) {
         let usable =
-            self.interfaces.get(index).ok().filter(|interface| interface.is_usable() && !interface.is_loopback());
+            self.interfaces.get(index).ok().filter(|interface| interface.is_usable() && interface.has_neighbours());
         let Some(interface) = usable.filter(|interface| interface.ip6.is_enabled()) else {
             // A report could not be sent any more, or would have no source address.
             self.listening.listeners.remove(&index);

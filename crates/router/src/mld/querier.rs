@@ -68,7 +68,7 @@ impl Router {
     /// When there is no such interface, or it is a loopback.
     pub fn set_mld_querier(&mut self, index: InterfaceIndex, asks: bool) -> Result<(), Error> {
         let interface = self.interfaces.get(index)?;
-        if interface.is_loopback() {
+        if !interface.has_neighbours() {
             return Err(Error::NoNeighbours(interface.name.clone()));
         }
         if !asks {

@@ -6,19 +6,20 @@
 //! `interface-output`.
 
 use super::control::{MplsError, check_labels};
+use crate::interface::control::Way;
 use crate::interface::output::is_labelled;
 use crate::ip::control::{MAX_PATHS, Path, PathAction, TableIndex, join_paths};
 use crate::ip::path_list::{ListId, ListRef, Of, User};
 use crate::{Error, Router};
-use drivers::{Device, Link, REFUSED, Transmit, TxOffloads};
-use graph::{Buffers, Context, CounterTable, InterfaceIndex, Map, NodeSpec, Snapshot, Vector};
+use drivers::{Carries, Device, Link, REFUSED, Transmit, TxOffloads};
+use graph::{Behaviour, Buffers, Context, CounterTable, InterfaceIndex, Map, NodeIndex, NodeSpec, Snapshot, Vector};
 use std::fmt;
 use std::sync::Arc;
 use tables::{Leaf, ObjectHandle};
 use wire::MacAddress;
 
 /// What a tunnel's interface is called, with its number, and by what driver it is known.
-pub const DRIVER: &str = "mpls-tunnel";
+const DRIVER: &str = "mpls-tunnel";
 /// Whatever fits the links of its paths.
 const MTU: u16 = 9216;
 
@@ -31,7 +32,7 @@ graph::edges! {
     }
 }
 
-pub fn spec(name: &str) -> NodeSpec {
+fn spec(name: &str) -> NodeSpec {
     NodeSpec { name: format!("{name}-tx"), edges: Edge::EDGES, counters: &[], trace }
 }
 
@@ -94,6 +95,7 @@ fn device(number: u32) -> Device {
     let [_, _, high, low] = number.to_be_bytes();
     Device {
         driver: DRIVER,
+        carries: Carries::LINK,
         input_node: "",
         description: "labels that are put before packets".into(),
         host: None,
@@ -119,11 +121,12 @@ impl Router {
     /// When the name is malformed or taken, or a path makes no sense for a tunnel; then nothing has changed.
     pub fn add_tunnel(&mut self, name: Option<&str>, paths: Vec<Path>) -> Result<InterfaceIndex, Error> {
         let number = |name: &str| name.strip_prefix(DRIVER)?.parse::<u32>().ok();
-        let number = name.and_then(number).unwrap_or_else(|| self.interfaces.free_number(DRIVER));
+        let number = name.and_then(number).unwrap_or_else(|| self.interfaces.free_number(&[DRIVER]));
         let name = name.map_or_else(|| format!("{DRIVER}{number}"), String::from);
         self.check_tunnel_paths(&paths)?;
         self.operation(|router| {
-            let index = router.create_interface(&name, device(number))?;
+            let register = |router: &mut Router, index| router.register_tunnel_output(&name, index);
+            let index = router.add_interface(&name, device(number), Way::Node(&register))?;
             router.put_tunnel(index, paths).inspect_err(|_| {
                 if let Err(error) = router.delete_interface(index) {
                     log::error!("{name} is left over: {error}");
@@ -131,6 +134,12 @@ impl Router {
             })?;
             Ok(index)
         })
+    }
+
+    fn register_tunnel_output(&mut self, name: &str, index: InterfaceIndex) -> Result<NodeIndex, Error> {
+        let (objects, tx) = (self.ip.objects.handle(), self.counters.tx.clone());
+        let node = move |_| Behaviour::Map(Box::new(TunnelOutput::new(index, objects.clone(), tx.clone())));
+        Ok(self.graph.register(spec(name), node)?)
     }
 
     /// Adds paths to a tunnel; with `replace` these become its only ones.

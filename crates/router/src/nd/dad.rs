@@ -105,7 +105,7 @@ impl Router {
         let asks = self.detection.transmits > 0;
         let now = self.detection.now();
         let Ok(interface) = self.interfaces.get_mut(index) else { return };
-        if addresses.is_empty() || !interface.is_usable() || interface.is_loopback() {
+        if addresses.is_empty() || !interface.is_usable() || !interface.has_neighbours() {
             return;
         }
         let before = interface.ip6.standing.clone();

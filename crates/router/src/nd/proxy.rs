@@ -47,7 +47,7 @@ impl Router {
     pub fn add_proxied_host(&mut self, index: InterfaceIndex, host: Ipv6Addr) -> Result<(), Error> {
         let interface = self.interfaces.get(index)?;
         let name = interface.name.clone();
-        if interface.is_loopback() {
+        if !interface.has_neighbours() {
             return Err(Error::NoNeighbours(name));
         }
         let is_special = host.is_unicast_link_local() || host.is_multicast() || u128::from(host) >> 32 == 0;

@@ -45,7 +45,7 @@ impl Router {
 
     /// Tells the link an address of ours (RFC 4861 7.2.6), so that hosts that knew it elsewhere find us.
     pub(crate) fn announce6(&self, interface: InterfaceIndex, address: Ipv6Addr) {
-        let Some(known) = self.interfaces.get(interface).ok().filter(|known| !known.is_loopback()) else { return };
+        let Some(known) = self.interfaces.get(interface).ok().filter(|known| known.has_neighbours()) else { return };
         let flags = AdvertisementFlags { router: true, solicited: false, overrides: true };
         let mut packet = [0; HEADER_LEN + NEIGHBOUR_LEN + 8];
         write_advertisement(&mut packet, address, ALL_NODES, address, flags, known.mac);

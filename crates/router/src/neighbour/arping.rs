@@ -82,7 +82,7 @@ impl Router {
         if !interface.admin_up {
             return fail(format!("{name} is down: 'set interface state {name} up' first"));
         }
-        if interface.is_loopback() {
+        if !interface.has_neighbours() {
             return fail(format!("{name} is a loopback interface: nobody is there to hear it"));
         }
         if !is_gratuitous && !self.is_on_link(&key) {

@@ -124,7 +124,7 @@ impl Router {
     /// Refuses a neighbour that cannot exist.
     fn check_neighbour(&self, key: &NeighbourKey, mac: MacAddress) -> Result<(), Error> {
         let interface = self.interfaces.get(key.interface)?;
-        if interface.is_loopback() {
+        if !interface.has_neighbours() {
             return Err(Error::NoNeighbours(interface.name.clone()));
         }
         // 0.0.0.0 would be the glean of the interface's own networks.

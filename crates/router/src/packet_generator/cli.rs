@@ -1,7 +1,8 @@
 //! Commands of the packet generator, as VPP has them.
 
 use super::entry;
-use crate::interface::{self, InterfaceConfig};
+use super::kind::Generator;
+use crate::interface;
 use crate::{Error, Router};
 use command::table::{Align, Table};
 use command::{Args, Command, CommandError, CommandSet, Done, fail, reply};
@@ -30,7 +31,7 @@ pub fn register(set: &mut CommandSet<Router>) {
             "create packet-generator interface <name:word>",
             "Create an interface that receives the packets of streams.",
             |router: &mut Router, args: &Args| {
-                interface::cli::create(router, Some(args.text("name")?), InterfaceConfig::PacketGenerator)
+                interface::cli::create(router, Some(args.text("name")?), Box::new(Generator))
             },
         )
         .configures()
@@ -180,7 +181,7 @@ fn new_stream(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply
 
 /// The interface of a stream that names none: the command creates one, and sets it up.
 fn own_interface(router: &mut Router, stream: &str) -> Result<InterfaceIndex, Error> {
-    let interface = router.create(&format!("pg-{stream}"), InterfaceConfig::PacketGenerator)?;
+    let interface = router.create(&format!("pg-{stream}"), Box::new(Generator))?;
     router.set_admin(interface, true)?;
     Ok(interface)
 }

@@ -3,13 +3,16 @@
 mod cli;
 mod config;
 pub mod entry;
+pub mod kind;
 mod stall;
 
 use crate::capability::{Chapter, Description, Notice, Stage, Starting};
 use crate::config::{Part, Phase};
+use crate::interface::kind::InterfaceKind;
 use crate::{Coded, Error, Router};
-use drivers::pg::{PgInput, Stream};
+use drivers::pg::{self, PgInput, Stream};
 use graph::{Behaviour, Core, InterfaceIndex, NodeIndex, Snapshot};
+use kind::Generator;
 use stall::Stall;
 use std::time::Duration;
 
@@ -20,6 +23,7 @@ pub(crate) const CAPABILITY: Description = Description {
     hears,
     traces,
     idles,
+    kinds: &[InterfaceKind { driver: pg::DRIVER, specimen: || Box::new(Generator), port: None }],
     commands: cli::register,
     statements: &[(Phase::Services, Part::Few(config::statements))],
     values: &[("stream", |router| streams(router).iter().map(|stream| stream.name.clone()).collect())],

@@ -52,7 +52,7 @@ pub fn register(set: &mut CommandSet<Router>) {
                 let chosen = router
                     .interfaces
                     .iter()
-                    .filter(|interface| interface.ip6.is_enabled() && !interface.is_loopback())
+                    .filter(|interface| interface.ip6.is_enabled() && interface.has_neighbours())
                     .filter(|interface| only.is_none_or(|only| only == interface.index));
                 reply(Shown { interfaces: chosen.map(|interface| shown(router, interface)).collect() })
             },

@@ -118,7 +118,7 @@ impl Settings {
 /// has changed.
 pub fn set(router: &mut Router, index: InterfaceIndex, settings: Settings) -> Result<(), Error> {
     let interface = router.interfaces.get(index)?;
-    if interface.is_loopback() {
+    if !interface.has_neighbours() {
         return Err(Error::NoNeighbours(interface.name.clone()));
     }
     settings.check()?;

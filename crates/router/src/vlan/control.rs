@@ -3,6 +3,7 @@
 use super::{Found, Vid, VlanMatch, output};
 use crate::capability::Notice;
 use crate::interface::Interface;
+use crate::interface::control::Way;
 use crate::{Error, Router};
 use drivers::{Device, Link, REFUSED, Transmit, TxOffloads};
 use graph::{Behaviour, Buffers, InterfaceIndex, NodeIndex, Vector};
@@ -85,6 +86,7 @@ impl Router {
         }
         let device = Device {
             driver: "sub-interface",
+            carries: above.carries,
             input_node: "",
             description: takes.to_string(),
             host: None,
@@ -97,7 +99,7 @@ impl Router {
         };
         let sub = Sub { parent, id, takes, parent_up: above.is_usable() };
         self.operation(|router| {
-            let index = router.add_interface(&name, device, Some(sub))?;
+            let index = router.add_interface(&name, device, Way::Above(sub))?;
             if router.interfaces.get(parent)?.demux.is_none() {
                 router.interfaces.get_mut(parent)?.demux = Some(Arc::default());
                 router.publish_facts();

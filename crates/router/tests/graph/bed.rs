@@ -289,6 +289,7 @@ impl Bed {
         let mac = MacAddress([0x02, 0, 0, 0, 0x10, number]);
         let device = Device {
             driver: "test",
+            carries: drivers::Carries::LINK,
             input_node,
             description: "played by a test".into(),
             host: None,

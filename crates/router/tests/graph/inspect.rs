@@ -292,6 +292,7 @@ impl Link for Idle {
 fn idle_device(node: &'static str, stream: Option<UnixStream>) -> Device {
     Device {
         driver: "test",
+        carries: drivers::Carries::LINK,
         input_node: node,
         description: "idle".into(),
         host: Some("eth7".into()),

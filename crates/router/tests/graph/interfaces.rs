@@ -4,8 +4,8 @@ use crate::bed::{Bed, error, prefix};
 use crate::packet::*;
 use graph::directory::{Column, Of};
 use quiver_router::Error;
-use quiver_router::interface::{InterfaceConfig, LoopbackOptions};
 use quiver_router::ip::control::TableIndex;
+use quiver_router::loopback::LoopbackOptions;
 use quiver_router::neighbour::NeighbourKey;
 use wire::MacAddress;
 
@@ -336,7 +336,7 @@ fn a_counter_of_a_capability_is_shown_and_cleared_like_all_others() {
 fn there_is_room_for_ten_thousand_loopbacks() {
     const MANY: u32 = 10_000;
     let mut bed = Bed::new();
-    let loopback = |instance| InterfaceConfig::Loopback(LoopbackOptions { instance, mac: None });
+    let loopback = |instance| Box::new(LoopbackOptions { instance, mac: None });
     let made: Vec<_> = (0..MANY).map(|n| bed.router.create(&format!("loop{n}"), loopback(n)).unwrap()).collect();
     made.into_iter().for_each(|index| bed.router.delete_interface(index).unwrap());
     assert_eq!(bed.router.interfaces.iter().count(), 0);

@@ -1,6 +1,7 @@
 //! What lower crates must not know: the graph and the drivers serve any protocol and any node.
 
 use crate::bed::Bed;
+use quiver_router::interface::kind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,6 +56,22 @@ fn the_graph_has_no_flag_of_a_protocol() {
     let names: Vec<&str> = names.filter(|name| !name.starts_with("fn ")).collect();
     let graphs = ["CHAINED", "TRACED", "PARTIAL_CHECKSUM", "SEGMENTED", "ORIGINATED", "BARE"];
     assert_eq!(names, [&graphs[..], &["CLAIMABLE", "NOT_PLAIN", "OFFLOAD"]].concat());
+}
+
+/// Whoever has to do with one kind of interfaces asks for the kind's options, or for what the interface carries.
+#[test]
+fn no_drivers_name_is_compared() {
+    let kinds: Vec<&str> = kind::kinds().map(|kind| kind.driver).collect();
+    assert!(kinds.len() > 6 && kinds.contains(&"af_packet"), "{kinds:?}");
+    for (path, text) in ["router", "loadtest", "control"].into_iter().flat_map(sources) {
+        // The classes of the log are those of modules.
+        for (line, code) in code(&text).filter(|_| !path.ends_with("logging/class.rs")) {
+            let words = ["==", "!=", "=>", "matches!"];
+            let is_compared =
+                |kind: &&&str| code.contains(&format!("\"{kind}\"")) && words.iter().any(|word| code.contains(word));
+            assert_eq!(kinds.iter().find(is_compared), None, "{}:{line}", path.display());
+        }
+    }
 }
 
 /// What a forwarding object means is the owner's affair: labels, time to live, reports to senders.
@@ -134,7 +151,6 @@ const IN_A_CIRCLE: &[&str] = &[
     "ip",
     "ip4",
     "ip6",
-    "memif",
     "midchain",
     "mpls",
     "nd",

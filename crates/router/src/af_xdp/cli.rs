@@ -1,8 +1,7 @@
 //! Commands on interfaces of the host that are taken by AF_XDP, as VPP has them.
 
-use super::InterfaceConfig;
-use super::cli::{create, delete_of_driver};
 use crate::Router;
+use crate::interface::cli::{create, delete_of};
 use command::{Args, Command, CommandError, CommandSet, Reply, fail};
 use drivers::af_xdp::{BUDGET, Copying, MAX_QUEUES, MAX_RING, MIN_RING, Options, RING};
 use std::path::Path;
@@ -38,7 +37,7 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
         Command::new(
             "delete interface af_xdp <interface:interface>",
             "Remove an interface made by AF_XDP.",
-            |router: &mut Router, args: &Args| delete_of_driver(router, args, "af_xdp", "AF_XDP interface"),
+            |router: &mut Router, args: &Args| delete_of::<Options>(router, args, "AF_XDP interface"),
         )
         .also("delete interface af_xdp sw_if_index <index:u32>")
         .configures()
@@ -86,37 +85,5 @@ fn create_af_xdp(router: &mut Router, args: &Args) -> Answer {
         hw_address: args.optional("mac")?,
         ..Options::new(args.text("host")?)
     };
-    create(router, args.optional_text("name"), InterfaceConfig::AfXdp(options))
-}
-
-/// The command that makes such an interface, but for its name.
-pub(super) fn command(options: &Options) -> String {
-    let Options { host_interface, receive_ring, transmit_ring, busy_poll, .. } = options;
-    let option = |word: &str, value: Option<String>| value.map_or(String::new(), |value| format!(" {word} {value}"));
-    let flag = |word: &str, is_set: bool| if is_set { format!(" {word}") } else { String::new() };
-    let unless_usual = |size: u32| (size != RING).then(|| size.to_string());
-    let queues = match options.queues {
-        None => Some("all".to_string()),
-        Some(1) => None,
-        Some(queues) => Some(queues.to_string()),
-    };
-    [
-        format!("create interface af_xdp host-if {host_interface}"),
-        option("netns", options.namespace.clone()),
-        option("num-rx-queues", queues),
-        option("rx-queue-size", unless_usual(*receive_ring)),
-        option("tx-queue-size", unless_usual(*transmit_ring)),
-        option("prog", options.program.clone()),
-        flag("zero-copy", options.copying == Copying::Never),
-        flag("no-zero-copy", options.copying == Copying::Always),
-        option("busy-poll-usecs", busy_poll.map(|(usecs, _)| usecs.to_string())),
-        option(
-            "busy-poll-budget",
-            busy_poll.filter(|(_, budget)| *budget != BUDGET).map(|(_, budget)| budget.to_string()),
-        ),
-        flag("no-syscall-lock", options.no_syscall_lock),
-        flag("mac-reuse", options.reuses_mac),
-        option("hw-addr", options.hw_address.map(|mac| mac.to_string())),
-    ]
-    .concat()
+    create(router, args.optional_text("name"), Box::new(options))
 }
