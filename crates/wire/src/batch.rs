@@ -38,6 +38,8 @@ mod ip6;
 mod lanes;
 mod mpls;
 #[cfg(target_arch = "x86_64")]
+mod numbers;
+#[cfg(target_arch = "x86_64")]
 mod pass;
 mod scalar;
 

@@ -2,6 +2,7 @@
 //! SSE4.2 is one part, one of AVX2 two, of which the lower has packets 0..4 and the upper 4..8. Nothing has to move
 //! from one part to the other, which AVX2 does slowly and which other sets cannot do at all.
 
+use super::numbers::Wide;
 use std::arch::x86_64::*;
 
 /// What the passes do with registers. All is inlined into the functions of a set, which name its instructions.
@@ -22,6 +23,8 @@ pub(super) trait Lanes {
     /// A register of its parts; those that it has not got are ignored.
     unsafe fn of(low: __m128i, high: __m128i) -> Self::V;
 
+    /// A number that lies in memory for all packets.
+    unsafe fn aligned(from: &Wide) -> Self::V;
     unsafe fn load(from: *const u32) -> Self::V;
     unsafe fn store(to: *mut u32, v: Self::V);
     /// Numbers of 16 bits as dwords.
@@ -105,6 +108,11 @@ impl Lanes for Sse42 {
     #[inline(always)]
     unsafe fn of(low: __m128i, _: __m128i) -> __m128i {
         low
+    }
+    #[inline(always)]
+    unsafe fn aligned(from: &Wide) -> __m128i {
+        // SAFETY: 16 aligned bytes of 32.
+        unsafe { _mm_load_si128(from.0.as_ptr().cast()) }
     }
     #[inline(always)]
     unsafe fn load(from: *const u32) -> __m128i {
@@ -191,6 +199,11 @@ impl Lanes for Avx2 {
     unsafe fn of(low: __m128i, high: __m128i) -> __m256i {
         // SAFETY: by contract.
         unsafe { _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low), high) }
+    }
+    #[inline(always)]
+    unsafe fn aligned(from: &Wide) -> __m256i {
+        // SAFETY: 32 aligned bytes.
+        unsafe { _mm256_load_si256(from.0.as_ptr().cast()) }
     }
     #[inline(always)]
     unsafe fn load(from: *const u32) -> __m256i {

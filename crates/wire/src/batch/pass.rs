@@ -6,6 +6,7 @@
 //! Of each function: the processor has the set of `L`.
 
 use super::lanes::Lanes;
+use super::numbers::{NUMBERS, Numbers};
 use super::{Alike, Before, Columns6, EthernetColumns, Frames, Shape, bare, check, flows, ip6, mpls, scalar};
 use crate::addr::MacAddress;
 use std::arch::x86_64::*;
@@ -483,6 +484,7 @@ struct Pass<L: Lanes> {
     station_low: L::V,
     station_high: L::V,
     swap: L::V,
+    numbers: &'static Numbers,
 }
 
 /// What [`Pass::link`] found: bits of faults, and where the frame is of the type and long enough.
@@ -501,6 +503,8 @@ impl<L: Lanes> Pass<L> {
                 station_low: L::number(u32::from_le_bytes([a, b, c, d])),
                 station_high: L::number(u32::from_le_bytes([e, f, 0, 0])),
                 swap: L::parts(&SWAPPED),
+                // The compiler must not see what they are.
+                numbers: std::hint::black_box(&NUMBERS),
             }
         }
     }
@@ -574,17 +578,18 @@ impl<L: Lanes> Pass<L> {
         // SAFETY: the caller's; as many entries are stored as are cut out.
         unsafe {
             let (length, flags) = Self::given(columns.length, columns.flags, at);
-            let nothing = L::number(0);
+            let (n, nothing) = (self.numbers, L::number(0));
+            let number = |wide| L::aligned(wide);
             let headers = L::add(link, L::number(20));
             let Link { bits: ethernet, examined } =
                 self.link::<LINK>(fields, (0x0800, check::NOT_IP4), headers, length);
 
             // First word: version and header length, TOS, total length.
-            let is_version_4 = L::equal(L::and(first, L::number(0xf0)), L::number(0x40));
-            let is_plain = L::equal(L::and(first, L::number(0x0f)), L::number(5));
+            let is_version_4 = L::equal(L::and(first, number(&n.version_bits)), number(&n.version));
+            let is_plain = L::equal(L::and(first, number(&n.length_bits)), number(&n.words));
             let total = L::down::<16>(L::shuffle(first, L::parts(&UPPER_SWAPPED)));
             let end = L::add(total, link);
-            let is_total_bad = L::or(L::above(L::number(20), total), L::above(end, length));
+            let is_total_bad = L::or(L::above(number(&n.bytes), total), L::above(end, length));
 
             // One's complement sum of the ten words; its byte order does not matter.
             let sum = L::add(
@@ -594,47 +599,41 @@ impl<L: Lanes> Pass<L> {
             let is_sum_right = L::equal(words::<L>(words::<L>(sum)), L::number(0xffff));
             let is_sum_bad = L::without(is_plain, is_sum_right);
 
-            let is_expired = L::above(L::number(2), L::and(third, L::number(0xff)));
+            let is_expired = L::above(number(&n.least_ttl), L::and(third, number(&n.octet)));
             // Flags and offset are the upper half, bytes swapped: 0x3fff reads 0xff3f.
-            let is_whole = L::equal(L::and(second, L::number(0xff3f_0000)), nothing);
+            let is_whole = L::equal(L::and(second, number(&n.fragment_bits)), nothing);
 
             // Addresses of no host: 0/8, 127/8, 224/3. A dword's lower half has the first octet of the source, its
             // upper half that of the destination.
             let octets = L::or(L::and(source, L::number(0xff)), L::up::<16>(L::and(target, L::number(0xff))));
             let no_host = L::or(
-                L::or(L::equal_halves(octets, nothing), L::equal_halves(octets, L::number(127 << 16 | 127))),
-                L::above_halves(octets, L::number(223 << 16 | 223)),
+                L::or(L::equal_halves(octets, nothing), L::equal_halves(octets, number(&n.loopback))),
+                L::above_halves(octets, number(&n.last_class)),
             );
-            let no_host = L::and(no_host, L::number(check::MARTIAN_SOURCE | check::SPECIAL_DESTINATION << 16));
+            let no_host = L::and(no_host, number(&n.no_hosts));
             let no_host = L::or(no_host, L::down::<16>(no_host));
 
             let header = L::or(
                 L::or(
-                    L::without(L::number(check::VERSION), is_version_4),
-                    L::without(L::number(check::HEADER_LENGTH), is_plain),
+                    L::without(number(&n.bad_version), is_version_4),
+                    L::without(number(&n.bad_header_length), is_plain),
                 ),
-                L::or(
-                    L::and(is_total_bad, L::number(check::TOTAL_LENGTH)),
-                    L::and(is_sum_bad, L::number(check::CHECKSUM)),
-                ),
+                L::or(L::and(is_total_bad, number(&n.bad_total)), L::and(is_sum_bad, number(&n.bad_sum))),
             );
             let rest = L::or(
-                L::or(L::and(is_expired, L::number(check::TTL)), L::without(L::number(check::FRAGMENT), is_whole)),
-                L::or(
-                    L::and(no_host, L::number(check::MARTIAN_SOURCE | check::SPECIAL_DESTINATION)),
-                    L::number(check::EXAMINED),
-                ),
+                L::or(L::and(is_expired, number(&n.expired)), L::without(number(&n.fragment), is_whole)),
+                L::or(L::and(no_host, number(&n.no_host)), number(&n.examined)),
             );
             let bits = L::or(ethernet, L::and(examined, L::or(header, rest)));
 
             // Padding is cut off where the total length can be trusted.
-            let hinders = L::number(scalar::NOT_TRIMMED);
-            let hinders = L::or(L::and(bits, hinders), L::and(flags, L::number(check::CHAINED)));
+            let hinders = number(&n.not_trimmed);
+            let hinders = L::or(L::and(bits, hinders), L::and(flags, number(&n.chained)));
             let trimmed = L::choose(L::equal(hinders, nothing), end, length);
             L::store(columns.flags[at..at + L::COUNT].as_mut_ptr(), L::or(flags, bits));
             L::store(columns.target[at..at + L::COUNT].as_mut_ptr(), L::shuffle(target, self.swap));
             L::store_halves(columns.length[at..at + L::COUNT].as_mut_ptr(), trimmed);
-            L::without(bits, L::number(check::EXAMINED))
+            L::without(bits, number(&n.examined))
         }
     }
 
