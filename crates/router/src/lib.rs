@@ -53,31 +53,25 @@ pub mod vlan;
 pub use events::QUEUE as EVENT_QUEUE;
 
 use capability::notice::Notices;
-use capability::start::{Forget, States};
+use capability::start::{Core, Forget, Shared, States};
 use capability::{Starting, When};
 use chunks::Chunks;
 use command::{CommandSet, Files};
 use events::Events;
 use graph::{Graph, GraphError, Pool};
-use icmp::Icmp;
-use icmp::ping::Pings;
 use inspect::StallWatch;
+use interface::exit::Exits;
 use interface::link_watch::LinkWatch;
 use interface::{InterfaceCounters, Interfaces, SharedViews, ViewTable};
 use ip::control::Ip;
 use ip::count::CounterSlots;
 use ip::fibs::SharedTables;
 use ip::{Fibs4, Fibs6};
-use local::UdpListeners;
 use logging::Logging;
-use mld::control::Listening;
 use mpls::table::LabelTables;
-use nd::dad::Detection;
-use nd::proxy::Proxied;
 use neighbour::known::Neighbours;
-use punt::Punts;
+use neighbour::table::Table;
 use rcu::{Domain, Published};
-use reassembly::Reassembly;
 use std::collections::HashSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -329,21 +323,6 @@ const _: () = {
     }
 };
 
-/// Nodes that control calls, by capability.
-pub(crate) struct Nodes {
-    pub interface: interface::Nodes,
-    pub ip4: ip4::Nodes,
-    pub ip6: ip6::Nodes,
-    pub mpls: mpls::Nodes,
-    pub object: object::Nodes,
-    pub arp: arp::Nodes,
-    pub nd: nd::Nodes,
-    pub icmp: icmp::ping::Nodes,
-    pub icmp6: icmp::ping::Nodes,
-    pub local: local::Nodes,
-    pub reassembly: reassembly::Nodes,
-}
-
 /// The router's state, owned by the control thread.
 pub struct Router {
     /// What capabilities own.
@@ -355,18 +334,12 @@ pub struct Router {
     pub interfaces: Interfaces,
     pub ip: Ip,
     pub neighbours: Neighbours,
-    /// What completes the headers of tunnels.
-    fix_ups: Arc<midchain::fix_up::FixUps>,
-    /// Own addresses under Duplicate Address Detection.
-    pub detection: Detection,
-    proxied: Proxied,
-    /// Multicast groups that this router listens to, and those that hosts on its links listen to.
-    pub listening: Listening,
     pub counters: InterfaceCounters,
     /// The log of this router; the program that runs the router feeds it.
     pub log: Arc<Logging>,
     pub(crate) view: SharedViews,
-    pub(crate) nodes: Nodes,
+    /// From where packets leave by interfaces.
+    exits: Exits,
     pub(crate) clears: inspect::Clears,
     devices: Devices,
     /// See [`Options::commit`].
@@ -382,19 +355,8 @@ pub struct Router {
     pub pace: pace::Pace,
     /// The part of the file system that commands may reach.
     pub files: Files,
-    pub pings: Pings,
-    pub(crate) arpings: neighbour::arping::Arpings,
-    pub icmp: Icmp,
-    icmp_policy: icmp::SharedPolicy,
     pub(crate) links: LinkWatch,
     stalls: StallWatch,
-    /// Where packets for the host go.
-    pub punts: Punts,
-    punt_table: punt::SharedPunts,
-    pub reassembly: Reassembly,
-    /// The nodes that receive datagrams, by UDP port.
-    pub udp: UdpListeners,
-    udp_ports: local::SharedPorts,
     pub(crate) trace_filter: Option<inspect::TraceFilter>,
     events: Events,
     /// When the process became a router.
@@ -472,84 +434,30 @@ impl Router {
         let counters = InterfaceCounters::new(&mut graph)?;
         let view: SharedViews = Arc::new(Published::new(&domain, ViewTable::default()));
         let mut events = Events::new(options.events);
-        let of_neighbours = events.queue(Router::handle_neighbour);
-        let of_listeners = events.queue(Router::handle_listening);
-        let of_routers = events.queue(router_advertisement::handle);
-        let of_pings = events.queue(Router::handle_ping);
-        let icmp_policy: icmp::SharedPolicy = Arc::new(Published::new(&domain, icmp::Policy::default()));
-        let punt_table: punt::SharedPunts = Arc::new(Published::new(&domain, punt::PuntTable::default()));
         let (fib4, fib6, objects) = (Fib4::new(&domain)?, Fib6::new(&domain)?, Objects::new(&domain)?);
         let tables4: SharedTables<_> = Arc::new(Published::new(&domain, Chunks::default()));
         let tables6: SharedTables<_> = Arc::new(Published::new(&domain, Chunks::default()));
         let places = CounterSlots::new(&mut graph)?;
         let labels: mpls::table::SharedLabels = Arc::new(Published::new(&domain, Vec::new()));
-        let fibs = Fibs4::new(tables4.clone(), view.clone(), places.clone());
-        let fibs6 = Fibs6::new(tables6.clone(), view.clone(), places.clone());
-
-        // One line a capability.
-        ethernet::register(&mut graph, &view, &fibs, &counters)?;
-        let (arp, neighbours) = arp::register(&mut graph, &view, &fibs, &objects.handle(), &of_neighbours)?;
-        let ip4 = ip4::register(
-            &mut graph,
-            ip4::Shared {
-                view: &view,
-                fibs: &fibs,
-                objects: &objects.handle(),
-                places: &places,
-                counters: &counters,
-                policy: &icmp_policy,
-            },
-            options.hash_seed,
-        )?;
-        let nd = nd::register(
-            &mut graph,
-            &view,
-            &icmp_policy,
-            &fibs6,
-            &objects.handle(),
-            &neighbours,
-            (&of_neighbours, &of_routers),
-        )?;
-        let ip6 = ip6::register(
-            &mut graph,
-            ip6::Shared {
-                view: &view,
-                policy: &icmp_policy,
-                fibs: &fibs6,
-                objects: &objects.handle(),
-                places: &places,
-                counters: &counters,
-            },
-            options.hash_seed,
-        )?;
-        mld::register(&mut graph, &view, &of_listeners)?;
-        let mpls = mpls::register(
-            &mut graph,
-            mpls::Shared {
-                view: &view,
-                labels: &labels,
-                objects: &objects.handle(),
-                counters: &counters,
-                policy: &icmp_policy,
-            },
-            options.hash_seed,
-        )?;
-        let fix_ups = midchain::register(&mut graph, &view, &objects.handle(), &counters)?;
-        let object = object::register(&mut graph, &objects.handle())?;
-        let icmp6 =
-            icmp6::register(&mut graph, &view, &icmp_policy, &punt_table, &fibs6, &objects.handle(), &of_pings)?;
-        let icmp = icmp::register(&mut graph, &view, &icmp_policy, &punt_table, &fibs, &objects.handle(), &of_pings)?;
-        let udp_ports = Arc::new(Published::new(&domain, local::PortTable::default()));
-        let local = local::register(&mut graph, &udp_ports, &icmp_policy, &view)?;
-        punt::register(&mut graph, &punt_table, &counters)?;
-        let reassembly = reassembly::register(&mut graph, &fibs, &fibs6)?;
-        let interface = interface::register(&mut graph, &view)?;
-        let (mut states, mut published) = Default::default();
+        let (mut states, mut shared, mut published, mut exits): (_, Shared, _, _) = Default::default();
+        let table = Table::new(&domain);
+        let core = Core {
+            fibs: Fibs4::new(tables4.clone(), view.clone(), places.clone()),
+            fibs6: Fibs6::new(tables6.clone(), view.clone(), places.clone()),
+            view,
+            counters,
+            objects: objects.handle(),
+            labels: labels.clone(),
+            places: places.clone(),
+            neighbours: table.shared(),
+            hash_seed: options.hash_seed,
+        };
         for capability in CAPABILITIES {
-            let (graph, view, counters) = (&mut graph, &view, &counters);
-            let (events, states, published) = (&mut events, &mut states, &mut published);
-            (capability.start)(&mut Starting { graph, view, counters, events, states, published })?;
+            let (graph, core, events, states) = (&mut graph, &core, &mut events, &mut states);
+            let (shared, published, exits) = (&mut shared, &mut published, &mut exits);
+            (capability.start)(&mut Starting { graph, core, events, states, shared, published, exits })?;
         }
+        let Core { view, counters, .. } = core;
         graph.register_drop()?;
         for spec in CAPABILITIES.iter().flat_map(|capability| capability.features) {
             graph.register_feature(spec.feature)?;
@@ -564,15 +472,11 @@ impl Router {
             generation: 0,
             interfaces: Interfaces::default(),
             ip: Ip::new((fib4, tables4), (fib6, tables6), LabelTables::new(labels), objects, places),
-            neighbours,
-            detection: Detection::default(),
-            proxied: Proxied::new(),
-            listening: Listening::default(),
+            neighbours: Neighbours::new(table, shared.of(&domain)),
             counters,
-            fix_ups,
             log: Arc::default(),
             view,
-            nodes: Nodes { interface, ip4, ip6, mpls, object, arp, nd, icmp, icmp6, local, reassembly },
+            exits,
             clears: inspect::Clears::default(),
             devices: options.devices,
             commit: options.commit,
@@ -580,17 +484,8 @@ impl Router {
             listings: listing::Listings::default(),
             pace: pace::Pace::default(),
             files: Files::anywhere(),
-            pings: Pings::default(),
-            arpings: Default::default(),
-            icmp: Icmp::default(),
-            icmp_policy,
             links: LinkWatch::default(),
             stalls: StallWatch::default(),
-            punts: Punts::default(),
-            punt_table,
-            reassembly: Reassembly::default(),
-            udp: UdpListeners::default(),
-            udp_ports,
             trace_filter: None,
             events,
             started: Instant::now(),

@@ -9,28 +9,20 @@ pub(crate) mod config;
 mod input;
 mod send;
 
-use crate::capability::{Chapter, Description, Stage};
+use crate::capability::{Chapter, Description, Stage, Starting};
 use crate::config::{Part, Phase};
-use crate::events::EventSender;
-use crate::interface::SharedViews;
-use crate::ip::Fibs4;
 use crate::ip::on_link::OnLink;
-use crate::neighbour;
 use crate::neighbour::glean::{self, Glean};
-use crate::neighbour::known::Neighbours;
-use crate::neighbour::policy::{Policy, SharedPolicy};
 use crate::neighbour::resolve::{self, Resolve};
-use crate::neighbour::table::Table;
-use graph::{Behaviour, Graph, GraphError, NodeIndex};
-
-use rcu::Published;
-use std::sync::Arc;
-use tables::ObjectHandle;
+use crate::neighbour::resolver::{Resolver, Resolvers};
+use crate::{Error, Router};
+use graph::Behaviour;
 use wire::Family;
 
 pub(crate) const CAPABILITY: Description = Description {
     name: "arp",
     description: "Address Resolution Protocol (RFC 826)",
+    start,
     nodes: &["arp-input", "ip4-glean", "ip4-arp"],
     commands: cli::register,
     statements: &[(Phase::Neighbours, Part::Few(config::statements))],
@@ -43,47 +35,34 @@ pub(crate) const CAPABILITY: Description = Description {
     ..Description::NONE
 };
 
-/// Nodes that the control thread sends messages to.
-pub(crate) struct Nodes {
-    pub arp: NodeIndex,
-}
-
-/// Registers the capability's nodes; returns the control thread's side of what they share.
-///
-/// # Errors
-/// When the graph is full.
-pub(crate) fn register(
-    graph: &mut Graph,
-    view: &SharedViews,
-    fibs: &Fibs4,
-    objects: &ObjectHandle,
-    events: &EventSender<neighbour::Event>,
-) -> Result<(Nodes, Neighbours), GraphError> {
-    let table = Table::new(graph.domain());
-    let policy: SharedPolicy = Arc::new(Published::new(graph.domain(), Policy::default()));
+fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
+    let events = starting.events(Router::handle_neighbour);
+    let (routes, policy) = (OnLink::new(&starting.core.fibs, &starting.core.objects), starting.shared());
+    let Starting { graph, core, .. } = starting;
     let tables = input::Tables {
-        view: view.clone(),
-        neighbours: table.shared(),
+        view: core.view.clone(),
+        neighbours: core.neighbours.clone(),
         policy: policy.clone(),
-        fibs: fibs.clone(),
-        objects: objects.clone(),
-        routes: OnLink::new(fibs, objects),
+        fibs: core.fibs.clone(),
+        objects: core.objects.clone(),
+        routes,
     };
     let sender = events.clone();
     graph.register(input::spec(), move |_| {
         Behaviour::Map(Box::new(input::ArpInput::new(tables.clone(), sender.clone())))
     })?;
-    let (objects, gleaned, events) = (objects.clone(), objects.clone(), events.clone());
-    let (known, shared_policy) = (table.shared(), policy.clone());
+    let (objects, gleaned) = (core.objects.clone(), core.objects.clone());
+    let known = core.neighbours.clone();
     let share = graph.pool().capacity() as usize / graph.workers();
-    let arp = graph.register(resolve::spec(Family::Ip4), move |_| {
-        let resolve =
-            Resolve::new(Family::Ip4, objects.clone(), events.clone(), known.clone(), shared_policy.clone(), share);
+    let node = graph.register(resolve::spec(Family::Ip4), move |_| {
+        let resolve = Resolve::new(Family::Ip4, objects.clone(), events.clone(), known.clone(), policy.clone(), share);
         Behaviour::Expand(Box::new(resolve))
     })?;
-    let (known, view) = (table.shared(), view.clone());
+    let (known, view) = (core.neighbours.clone(), core.view.clone());
     graph.register(glean::spec(Family::Ip4), move |_| {
         Behaviour::Map(Box::new(Glean::new(Family::Ip4, known.clone(), gleaned.clone(), view.clone())))
     })?;
-    Ok((Nodes { arp }, Neighbours::new(table, policy)))
+    let resolver = Resolver { node, ask: send::request, announce: send::announce };
+    starting.state::<Resolvers>()[Family::Ip4] = Some(resolver);
+    Ok(())
 }

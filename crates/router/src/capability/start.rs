@@ -6,10 +6,18 @@
 
 use crate::Router;
 use crate::events::{EventSender, Events};
+use crate::interface::exit::{Exit, Exits};
 use crate::interface::{InterfaceCounters, SharedViews};
-use graph::{Graph, InterfaceIndex, PerInterface};
+use crate::ip::count::CounterSlots;
+use crate::ip::{Fibs4, Fibs6};
+use crate::mpls::table::SharedLabels;
+use crate::neighbour::table;
+use graph::{Graph, InterfaceIndex, NodeIndex, PerInterface};
+use rcu::{Domain, Published};
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
+use std::sync::Arc;
+use tables::ObjectHandle;
 
 /// The state of all capabilities, by type.
 #[derive(Default)]
@@ -31,12 +39,40 @@ pub(crate) type Forget = Box<dyn Fn(InterfaceIndex) + Send>;
 /// A router that starts, as its capabilities see it. Each registers its nodes, and leaves the state that it owns.
 pub struct Starting<'a> {
     pub graph: &'a mut Graph,
-    /// What nodes know of interfaces.
-    pub view: &'a SharedViews,
-    pub counters: &'a InterfaceCounters,
+    pub core: &'a Core,
     pub(crate) events: &'a mut Events,
     pub(crate) states: &'a mut States,
+    pub(crate) shared: &'a mut Shared,
     pub(crate) published: &'a mut Vec<Forget>,
+    pub(crate) exits: &'a mut Exits,
+}
+
+/// What nodes read of the core: interfaces, routes and neighbours.
+pub struct Core {
+    pub view: SharedViews,
+    pub counters: InterfaceCounters,
+    pub fibs: Fibs4,
+    pub fibs6: Fibs6,
+    pub objects: ObjectHandle,
+    pub(crate) labels: SharedLabels,
+    /// Where routes that are counted have their counters.
+    pub(crate) places: CounterSlots,
+    pub(crate) neighbours: Arc<table::Shared>,
+    /// Makes this router's flow hashes differ from those of other routers.
+    pub hash_seed: u32,
+}
+
+/// Published values that several capabilities use, by type.
+#[derive(Default)]
+pub(crate) struct Shared(HashMap<TypeId, Box<dyn Any>>);
+
+impl Shared {
+    /// See [`Starting::shared`].
+    pub fn of<T: Default + Send + Sync + 'static>(&mut self, domain: &Arc<Domain>) -> Arc<Published<T>> {
+        let new = || Box::new(Arc::new(Published::new(domain, T::default()))) as Box<dyn Any>;
+        let value = self.0.entry(TypeId::of::<T>()).or_insert_with(new);
+        value.downcast_ref::<Arc<Published<T>>>().expect("of this type").clone()
+    }
 }
 
 impl Starting<'_> {
@@ -47,6 +83,26 @@ impl Starting<'_> {
     pub fn own<T: Any + Send>(&mut self, state: T) {
         let before = self.states.0.insert(TypeId::of::<T>(), Box::new(state));
         assert!(before.is_none(), "two capabilities own a {}", type_name::<T>());
+    }
+
+    /// The state of a capability that comes earlier in the list.
+    ///
+    /// # Panics
+    /// When there is none: a programmer's error that shows at the first start.
+    pub fn state<T: Any>(&mut self) -> &mut T {
+        self.states.get_mut().unwrap_or_else(|| missing::<T>())
+    }
+
+    /// A value that control publishes and that nodes of several capabilities read. There is one of each type, which is
+    /// the default until its owner publishes another.
+    pub fn shared<T: Default + Send + Sync + 'static>(&mut self) -> Arc<Published<T>> {
+        self.shared.of(self.graph.domain())
+    }
+
+    /// Says that packets leave by interfaces from a node: it gets an edge to the output of each
+    /// ([`crate::interface::Interface::exit`]). Features of this arc come before.
+    pub fn leaves(&mut self, exit: Exit, node: NodeIndex, arc: Option<&'static str>) {
+        self.exits.push((exit, node, arc));
     }
 
     /// A queue for events that the capability's nodes send, each of which this function handles.

@@ -6,14 +6,14 @@ mod llc;
 mod snap;
 mod station;
 
-use crate::capability::{Chapter, Description, Stage};
-use crate::interface::{InterfaceCounters, SharedViews};
-use crate::ip::Fibs4;
-use graph::{Behaviour, Context, Graph, GraphError, NodeIndex, Row};
+use crate::Error;
+use crate::capability::{Chapter, Description, Stage, Starting};
+use graph::{Behaviour, Context, Row};
 
 pub(crate) const CAPABILITY: Description = Description {
     name: "ethernet",
     description: "Ethernet frames in, their IPv4 headers examined in the same pass",
+    start,
     nodes: &["ethernet-input", "llc-input", "snap-input"],
     // A switch begins the second.
     arcs: &[("l2-input", "llc-input"), ("l2-output", "interface-output")],
@@ -26,25 +26,18 @@ pub(crate) const CAPABILITY: Description = Description {
     ..Description::NONE
 };
 
-/// Registers the capability's nodes.
-///
-/// # Errors
-/// When the graph is full.
-pub fn register(
-    graph: &mut Graph,
-    view: &SharedViews,
-    fibs: &Fibs4,
-    counters: &InterfaceCounters,
-) -> Result<NodeIndex, GraphError> {
-    let punts = counters.punts.clone();
+fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
+    let Starting { graph, core, .. } = starting;
+    let punts = core.counters.punts.clone();
     graph.register(llc::spec(), move |_| Behaviour::Map(Box::new(llc::LlcInput::new(punts.clone()))))?;
-    let punts = counters.punts.clone();
+    let punts = core.counters.punts.clone();
     graph.register(snap::spec(), move |_| Behaviour::Map(Box::new(snap::SnapInput::new(punts.clone()))))?;
-    let (view, fibs, rx) = (view.clone(), fibs.clone(), counters.rx.clone());
+    let (view, fibs, rx) = (core.view.clone(), core.fibs.clone(), core.counters.rx.clone());
     let l2 = graph.arc("l2-input")?;
     graph.register(input::spec(), move |_| {
         Behaviour::Map(Box::new(input::EthernetInput::new(view.clone(), fibs.clone(), rx.clone(), l2)))
-    })
+    })?;
+    Ok(())
 }
 
 /// What the first buffer has of a packet from `l3` on.

@@ -1,5 +1,6 @@
 //! What is set of ICMP.
 
+use super::Icmp;
 use super::config::REDIRECTS;
 use super::control::{MAX_BURST, MAX_RATE};
 use crate::Router;
@@ -60,9 +61,10 @@ fn register_errors(set: &mut CommandSet<Router>) {
         set.add(Command::new(&syntax, &help, set_redirects).configures().example(&example));
     }
     set.add(Command::new("show ip icmp", "Show the settings of ICMP.", |router: &mut Router, _| {
-        let limit = router.icmp.limit;
+        let limit = router.state::<Icmp>().limit;
         let [redirects, redirects6] = Family::ALL.map(|family| {
-            let interfaces = router.icmp.redirects(family).filter_map(|index| router.interfaces.get(index).ok());
+            let interfaces =
+                router.state::<Icmp>().redirects(family).filter_map(|index| router.interfaces.get(index).ok());
             interfaces.map(|interface| interface.name.clone()).collect()
         });
         reply(ShowIcmp {

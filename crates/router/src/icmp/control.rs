@@ -1,6 +1,6 @@
 //! The operator's settings of ICMP.
 
-use super::policy::{Policy, Switches};
+use super::policy::{Policy, SharedPolicy, Switches};
 use crate::rate::Limit;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
@@ -16,20 +16,18 @@ pub const MAX_RATE: u32 = 1_000_000;
 pub const MAX_BURST: u32 = 100_000;
 
 /// The control thread's ICMP state.
-#[derive(Debug)]
 pub struct Icmp {
+    policy: SharedPolicy,
     pub(crate) limit: Limit,
     redirects: Switches,
     redirects6: Switches,
 }
 
-impl Default for Icmp {
-    fn default() -> Icmp {
-        Icmp { limit: DEFAULT_LIMIT, redirects: Switches::default(), redirects6: Switches::default() }
-    }
-}
-
 impl Icmp {
+    pub(super) fn new(policy: SharedPolicy) -> Icmp {
+        Icmp { policy, limit: DEFAULT_LIMIT, redirects: Switches::default(), redirects6: Switches::default() }
+    }
+
     pub(crate) fn limit_is_set(&self) -> bool {
         self.limit != DEFAULT_LIMIT
     }
@@ -68,7 +66,7 @@ impl Router {
     /// Sets how many ICMP errors, and how many TCP resets, each worker sends a second, and how many at once after a
     /// pause. The commands check the bounds. `None` restores the default.
     pub fn set_icmp_limit(&mut self, limit: Option<(u32, u32)>) {
-        self.icmp.limit = limit.map_or(DEFAULT_LIMIT, |(per_second, burst)| Limit { per_second, burst });
+        self.state_mut::<Icmp>().limit = limit.map_or(DEFAULT_LIMIT, |(per_second, burst)| Limit { per_second, burst });
         self.publish_icmp_policy();
     }
 
@@ -78,14 +76,14 @@ impl Router {
     /// When there is no such interface.
     pub fn set_redirects(&mut self, family: Family, index: InterfaceIndex, on: bool) -> Result<(), Error> {
         self.interfaces.get(index)?;
-        self.icmp.redirects_mut(family).switch(index, on);
+        self.state_mut::<Icmp>().redirects_mut(family).switch(index, on);
         self.publish_icmp_policy();
         Ok(())
     }
 
     /// Called when an interface is deleted.
     pub(crate) fn forget_redirects(&mut self, index: InterfaceIndex) {
-        Family::ALL.into_iter().for_each(|family| self.icmp.redirects_mut(family).switch(index, false));
+        Family::ALL.into_iter().for_each(|family| self.state_mut::<Icmp>().redirects_mut(family).switch(index, false));
     }
 
     /// RFC 1812 5.2.7.2, 4.3.2.4: the router's address when an interface has none.
@@ -106,8 +104,9 @@ impl Router {
             let book = self.interfaces.book.borrow();
             (book.broadcasts().clone(), book.tables().clone())
         };
-        let (redirects, redirects6) = (self.icmp.redirects.clone(), self.icmp.redirects6.clone());
-        let (limit, router_id, router_id6) = (self.icmp.limit, self.router_id(), self.router_id6());
-        self.icmp_policy.publish(Policy { limit, router_id, router_id6, broadcasts, tables, redirects, redirects6 });
+        let icmp = self.state::<Icmp>();
+        let (redirects, redirects6) = (icmp.redirects.clone(), icmp.redirects6.clone());
+        let (limit, router_id, router_id6) = (icmp.limit, self.router_id(), self.router_id6());
+        icmp.policy.publish(Policy { limit, router_id, router_id6, broadcasts, tables, redirects, redirects6 });
     }
 }

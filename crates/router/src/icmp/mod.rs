@@ -15,14 +15,11 @@ pub use error::Report;
 pub(crate) use input::OUR_TTL;
 pub(crate) use policy::{Policy, SharedPolicy, Switches};
 
-use crate::capability::{Chapter, Description, Stage, Tick};
+use crate::capability::{Chapter, Description, Stage, Starting, Tick};
 use crate::config::{Part, Phase};
-use crate::events::EventSender;
-use crate::interface::SharedViews;
-use crate::ip::Fibs4;
-use crate::punt::SharedPunts;
-use graph::{Behaviour, Graph, GraphError};
-use tables::ObjectHandle;
+use crate::{Error, Router};
+use graph::Behaviour;
+use ping::Pings;
 use wire::Family;
 
 /// The packet leaves by the interface that received it, and its sender was sent a redirect if it should get one.
@@ -31,11 +28,12 @@ pub(crate) const REDIRECTED: u32 = graph::flag::claimable(0);
 pub(crate) const CAPABILITY: Description = Description {
     name: "icmp",
     description: "Internet Control Message Protocol (RFC 792): echo, errors, redirects",
+    start,
     flags: REDIRECTED,
     nodes: &["ip4-icmp-input", "ip4-icmp-error", "ip4-redirect"],
     commands: cli::register,
     statements: &[(Phase::Services, Part::Few(config::statements))],
-    ticks: &[Tick::new(|router, now| router.tick_pings(now), |router| router.pings.next_due())],
+    ticks: &[Tick::new(|router, now| router.tick_pings(now), |router| router.state::<Pings>().next_due())],
     chapters: &[Chapter {
         stage: Stage::Network,
         title: "ICMP",
@@ -45,33 +43,28 @@ pub(crate) const CAPABILITY: Description = Description {
     ..Description::NONE
 };
 
-/// Registers the capability's nodes.
-///
-/// # Errors
-/// When the graph is full.
-pub(crate) fn register(
-    graph: &mut Graph,
-    view: &SharedViews,
-    policy: &SharedPolicy,
-    punts: &SharedPunts,
-    fibs: &Fibs4,
-    objects: &ObjectHandle,
-    events: &EventSender<ping::Event>,
-) -> Result<ping::Nodes, GraphError> {
-    let (sender, punts) = (events.clone(), punts.clone());
+fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
+    let (policy, punts) = (starting.shared::<Policy>(), starting.shared());
+    let events = starting.events(Router::handle_ping);
+    starting.own(Icmp::new(policy.clone()));
+    let Starting { graph, core, .. } = starting;
+    let sender = events.clone();
     let echo = move || input::EchoInput::new(sender.clone(), punts.clone());
     let input = graph.register(input::spec(), move |_| Behaviour::Map(Box::new(echo())))?;
     let error = {
-        let (fibs, objects, view, policy) = (fibs.clone(), objects.clone(), view.clone(), policy.clone());
+        let (fibs, objects, view) = (core.fibs.clone(), core.objects.clone(), core.view.clone());
+        let policy = policy.clone();
         let events = events.clone();
         move || error::IcmpError::new(fibs.clone(), objects.clone(), view.clone(), policy.clone(), events.clone())
     };
     graph.register(error::spec(), move |_| Behaviour::Map(Box::new(error())))?;
     let redirect = {
-        let tables = redirect::Tables { objects: objects.clone(), view: view.clone(), policy: policy.clone() };
+        let tables = redirect::Tables { objects: core.objects.clone(), view: core.view.clone(), policy };
         move || redirect::Redirect::<redirect::Advice4>::new(tables.clone())
     };
     graph.register(redirect::spec(), move |_| Behaviour::Expand(Box::new(redirect())))?;
-    let requests = ping::request::register(graph, Family::Ip4, view, events)?;
-    Ok(ping::Nodes { input, requests })
+    let requests = ping::request::register(graph, Family::Ip4, &core.view, &events)?;
+    starting.own(Pings::default());
+    starting.state::<Pings>().nodes[Family::Ip4] = Some(ping::Nodes { input, requests });
+    Ok(())
 }

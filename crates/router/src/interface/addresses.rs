@@ -31,7 +31,7 @@ impl Router {
         self.install_hops_in(prefix.network().into());
         self.install_itself(index, [prefix.address().into()]);
         if up {
-            self.announce(index, prefix.address());
+            self.announce(index, prefix.address().into());
         }
         self.say(Notice::AddressAdded { interface: index, address: prefix.into() });
         Ok(())

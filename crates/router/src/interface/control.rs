@@ -1,5 +1,6 @@
 //! The operations on interfaces.
 
+use super::exit::Exit;
 use super::known::{Interface, Retired};
 use super::names::check_tag;
 use super::output::{OUTPUT_ARC, Output};
@@ -70,27 +71,22 @@ impl Router {
         let device = sub.as_ref().and_then(|sub| self.interfaces.get(sub.parent).ok());
         let (to_output, to_tx) =
             (format!("{name}-output"), format!("{}-tx", device.map_or(name, |device| &device.name)));
-        let from = &self.nodes;
-        let ways = [
-            (from.interface.output, &to_output, None),
-            (from.ip4.rewrite, &to_output, Some("ip4-output")),
-            (from.ip6.rewrite, &to_output, Some("ip6-output")),
-            (from.mpls.output, &to_output, Some("mpls-output")),
-            (from.interface.arc_end, &to_tx, None),
-        ];
-        let connect = |(node, to, arc): (NodeIndex, &String, Option<&str>)| match arc {
-            None => self.graph.connect(node, to),
-            Some(arc) => self.graph.connect_output(node, to, arc, index),
+        let connect = |(exit, node, arc): &(Exit, NodeIndex, Option<&str>)| {
+            let to = if *exit == Exit::Device { &to_tx } else { &to_output };
+            let edge = match arc {
+                None => self.graph.connect(*node, to)?,
+                Some(arc) => self.graph.connect_output(*node, to, arc, index)?,
+            };
+            Ok::<_, Error>((*exit, edge))
         };
-        let connected: Result<Vec<_>, _> = ways.into_iter().map(connect).collect();
-        let [output_edge, rewrite_edge, rewrite6_edge, mpls_edge, tx_edge] =
-            connected.map(|edges| std::array::from_fn(|way| edges[way])).inspect_err(|_| {
-                self.detach_receive(input_node, index);
-                self.graph.remove(output_node);
-                if sub.is_none() {
-                    self.graph.remove(tx_node);
-                }
-            })?;
+        let connected: Result<_, _> = self.exits.iter().map(connect).collect();
+        let edges = connected.inspect_err(|_| {
+            self.detach_receive(input_node, index);
+            self.graph.remove(output_node);
+            if sub.is_none() {
+                self.graph.remove(tx_node);
+            }
+        })?;
         let interface = Interface {
             index,
             name: name.into(),
@@ -121,15 +117,11 @@ impl Router {
             has_dhcp_client: false,
             lender: None,
             tags: sub.as_ref().and_then(|sub| sub.takes.tags()).unwrap_or(Tags::NONE),
-            tx_edge,
             sub,
             demux: None,
             link_is_up: link.is_up(),
             link,
-            output_edge,
-            rewrite_edge,
-            rewrite6_edge,
-            mpls_edge,
+            edges,
             finishes,
             receive_queues,
             transmit_queues,
@@ -231,7 +223,6 @@ impl Router {
                 log::error!("{prefix} of an interface that is removed: {error}");
             }
         }
-        self.listening.forget(index);
         self.forget_ip6(index);
         self.remove_paths_of(index);
         self.remove_label_paths_of(index);
@@ -436,7 +427,7 @@ impl Router {
 
     /// Sends a frame out of an interface: a link header and what follows it.
     pub(crate) fn inject(&self, interface: InterfaceIndex, header: &LinkHeader, payload: &[u8]) {
-        let node = self.nodes.interface.inject;
+        let node = self.state::<super::Nodes>().inject;
         let (frame, header_length) = ([header, payload].concat(), header.len());
         self.graph.call_one(OWNER, move |core| {
             if let Some(inject) = core.node::<super::inject::Inject>(node) {
@@ -458,9 +449,9 @@ impl Router {
             ip6: Ip6View::new(&interface.ip6),
             source_check: interface.ip4.source_check,
             tags: interface.tags,
-            tx: interface.tx_edge,
+            tx: interface.exit(Exit::Device),
             sub_interfaces: interface.demux.clone().map(SubInterfaces),
-            output: interface.output_edge,
+            output: interface.exit(Exit::Frames),
             proxy_arp: interface.proxy_arp,
             mpls: interface.mpls,
         };

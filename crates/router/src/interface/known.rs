@@ -1,6 +1,7 @@
 //! Interfaces as control knows them.
 
 use super::book::ViewBook;
+use super::exit::Edges;
 use super::numbers::Numbers;
 use super::queues::{ReceiveQueue, TransmitQueues};
 use super::{InterfaceConfig, Mtus};
@@ -74,8 +75,6 @@ pub struct Interface {
     pub lender: Option<InterfaceIndex>,
     /// The VLAN tags that its frames carry.
     pub tags: Tags,
-    /// The edge of `span-output` to its tx node.
-    pub(crate) tx_edge: u16,
     /// What makes it a sub-interface, when it is one.
     pub sub: Option<Sub>,
     /// Finds the owner of its frames; present since it first had a sub-interface.
@@ -83,11 +82,7 @@ pub struct Interface {
     pub(crate) link: Box<dyn Link>,
     /// The last state that its link reported ([`super::link_watch`]).
     pub(crate) link_is_up: bool,
-    /// Edges to its output: from `interface-output`, `ip4-rewrite`, `ip6-rewrite` and `mpls-output`.
-    pub(crate) output_edge: u16,
-    pub(crate) rewrite_edge: u16,
-    pub(crate) rewrite6_edge: u16,
-    pub(crate) mpls_edge: u16,
+    pub(crate) edges: Edges,
     /// What its device completes by itself: checksums, segmentation.
     pub finishes: TxOffloads,
     /// Empty: its device receives nothing.
@@ -174,14 +169,6 @@ impl Interface {
         match family {
             Family::Ip4 => &mut self.ip4.table,
             Family::Ip6 => &mut self.ip6.table,
-        }
-    }
-
-    /// The edge from the node that forwards packets of a family to this interface's output.
-    pub(crate) fn rewrite_edge(&self, family: Family) -> u16 {
-        match family {
-            Family::Ip4 => self.rewrite_edge,
-            Family::Ip6 => self.rewrite6_edge,
         }
     }
 

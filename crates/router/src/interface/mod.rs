@@ -8,6 +8,7 @@ mod book;
 pub mod cli;
 pub(crate) mod config;
 pub mod control;
+pub(crate) mod exit;
 mod inject;
 pub mod kind;
 mod known;
@@ -28,10 +29,12 @@ pub use mtu::Mtus;
 pub use station::MAX_SECONDARY_MACS;
 pub use view::{InterfaceView, SharedViews, ViewTable};
 
-use crate::capability::{self, Chapter, Description, Stage, Tick};
+use crate::Error;
+use crate::capability::{self, Chapter, Description, Stage, Starting, Tick};
 use crate::config::{Part, Phase};
+use exit::Exit;
 use graph::directory::{Column, Listed, Of};
-use graph::{Behaviour, CounterTable, Graph, GraphError, NodeIndex};
+use graph::{Behaviour, CounterTable, Graph, NodeIndex};
 use std::io;
 use std::sync::Arc;
 
@@ -40,6 +43,7 @@ pub(crate) const CAPABILITY: Description = Description {
     description: "Interfaces on null, loopback, pg, tap, af_packet, af_xdp and memif devices",
     nodes: &["interface-output", output::OUTPUT_ARC_END, capability::OUTPUT, capability::TX],
     arcs: &[(drivers::input::ARC, "ethernet-input"), (output::OUTPUT_ARC, output::OUTPUT_ARC_END)],
+    start,
     commands: cli::register,
     statements: &[(Phase::Interfaces, Part::Many(config::statements))],
     ticks: &[Tick::new(|router, now| router.tick_links(now), |router| router.links.next_due())],
@@ -101,23 +105,20 @@ impl InterfaceCounters {
 }
 
 /// Nodes that control talks to.
-pub(crate) struct Nodes {
-    pub output: NodeIndex,
-    pub arc_end: NodeIndex,
-    pub inject: NodeIndex,
+struct Nodes {
+    inject: NodeIndex,
 }
 
-/// Registers the capability's nodes that exist once.
-///
-/// # Errors
-/// When the graph is full.
-pub(crate) fn register(graph: &mut Graph, view: &SharedViews) -> Result<Nodes, GraphError> {
-    let (view, of_end) = (view.clone(), view.clone());
-    let arc_end = graph
-        .register(output::ArcEnd::spec(), move |_| Behaviour::Map(Box::new(output::ArcEnd::new(of_end.clone()))))?;
-    let output = graph.register(output::Demultiplex::spec(), move |_| {
-        Behaviour::Map(Box::new(output::Demultiplex::new(view.clone())))
-    })?;
-    let inject = graph.register(inject::spec(), |_| Behaviour::Expand(Box::<inject::Inject>::default()))?;
-    Ok(Nodes { output, arc_end, inject })
+fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
+    let (view, of_end) = (starting.core.view.clone(), starting.core.view.clone());
+    let end = move |_| Behaviour::Map(Box::new(output::ArcEnd::new(of_end.clone())));
+    let end = starting.graph.register(output::ArcEnd::spec(), end)?;
+    starting.leaves(Exit::Device, end, None);
+    let output = move |_| Behaviour::Map(Box::new(output::Demultiplex::new(view.clone())));
+    let output = starting.graph.register(output::Demultiplex::spec(), output)?;
+    starting.leaves(Exit::Frames, output, None);
+    let inject = |_| Behaviour::Expand(Box::<inject::Inject>::default());
+    let inject = starting.graph.register(inject::spec(), inject)?;
+    starting.own(Nodes { inject });
+    Ok(())
 }

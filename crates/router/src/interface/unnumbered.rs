@@ -143,7 +143,7 @@ impl Router {
         let Ok(interface) = self.interfaces.get(index) else { return };
         if interface.is_usable() {
             let addresses = self.interfaces.addresses_of(interface);
-            addresses.iter().for_each(|prefix| self.announce(index, prefix.address()));
+            addresses.iter().for_each(|prefix| self.announce(index, prefix.address().into()));
         }
     }
 }

@@ -5,6 +5,7 @@ use super::control::{Ip, TableIndex};
 use super::marks::Marks;
 use super::table::PART;
 use crate::interface::Interface;
+use crate::interface::exit::Exit;
 use crate::ip::class;
 use crate::mpls::labels::OutLabel;
 use crate::neighbour::NeighbourKey;
@@ -234,8 +235,8 @@ impl Router {
                 (Inside::Ip(Family::Ip4), _) if is_stale => crate::ip4::STALE_EDGE,
                 (Inside::Ip(Family::Ip6), _) if is_stale => crate::ip6::STALE_EDGE,
                 (Inside::Labelled, _) if is_stale => crate::mpls::STALE_EDGE,
-                (Inside::Ip(family), _) => tunnel.unwrap_or(interface).rewrite_edge(family),
-                (Inside::Labelled, _) => tunnel.unwrap_or(interface).mpls_edge,
+                (Inside::Ip(family), _) => tunnel.unwrap_or(interface).exit(Exit::Ip(family)),
+                (Inside::Labelled, _) => tunnel.unwrap_or(interface).exit(Exit::Labelled),
             };
             let ethertype = match inside {
                 _ if key.is_labelled() => EtherType::MPLS,

@@ -13,21 +13,18 @@ pub(crate) mod settings;
 
 pub use settings::Settings;
 
-use crate::Router;
-use crate::capability::{Chapter, Description, FeatureSpec, Stage};
-use crate::icmp::SharedPolicy;
-use crate::interface::{InterfaceCounters, SharedViews};
-use crate::ip::Fibs4;
+use crate::capability::{Chapter, Description, FeatureSpec, Stage, Starting};
+use crate::interface::exit::Exit;
 use crate::ip::TABLES;
 use crate::ip::arcs::InputArcs;
 use crate::ip::class;
-use crate::ip::count::CounterSlots;
 use crate::ip::fragment::{self, Cutter};
 use crate::ip::source::{self, Sources, Urpf};
 use crate::ip::{in_table, load_balance, route_counters};
-use graph::{Behaviour, Graph, GraphError, InterfaceIndex, NodeIndex, Vector};
+use crate::{Error, Router};
+use graph::{Behaviour, InterfaceIndex, Vector};
 use std::net::Ipv4Addr;
-use tables::{Leaf, Lookup4, ObjectHandle};
+use tables::{Leaf, Lookup4};
 use wire::Family;
 
 /// The packet's options ask that the router's address or the time be recorded.
@@ -52,6 +49,7 @@ const NODES: &[&str] = &[
 pub(crate) const CAPABILITY: Description = Description {
     name: "ip4",
     description: "IPv4 input, routing, forwarding, local delivery",
+    start,
     flags: OPTIONS | TABLES,
     nodes: NODES,
     arcs: &[
@@ -78,11 +76,6 @@ fn checks_sources(router: &Router, interface: InterfaceIndex) -> String {
     check.map_or(String::new(), |check| check.to_string())
 }
 
-/// Nodes to which other capabilities connect edges.
-pub(crate) struct Nodes {
-    pub rewrite: NodeIndex,
-}
-
 /// The edge of `ip4-rewrite` to the node that puts headers in front of packets.
 pub(crate) const MIDCHAIN_EDGE: u16 = rewrite::Edge::Midchain as u16;
 /// The edge of `ip4-rewrite` to the node that resolves neighbours.
@@ -93,17 +86,6 @@ pub(crate) const DISCOVER_EDGE: u16 = rewrite::Edge::Discover as u16;
 pub(crate) const STALE_EDGE: u16 = rewrite::Edge::Stale as u16;
 /// The edge to the node that copies the time to live and the traffic class into pushed labels.
 pub(crate) const IMPOSE_EDGE: u16 = rewrite::Edge::Impose as u16;
-
-/// What the control thread and the capability's nodes share.
-#[derive(Clone, Copy)]
-pub(crate) struct Shared<'a> {
-    pub view: &'a SharedViews,
-    pub fibs: &'a Fibs4,
-    pub objects: &'a ObjectHandle,
-    pub places: &'a CounterSlots,
-    pub counters: &'a InterfaceCounters,
-    pub policy: &'a SharedPolicy,
-}
 
 /// Where a packet with a valid source and valid options goes: broadcasts on this link to this router, whatever the
 /// routes say; other packets to `way`. `ip4-input` replaces all broadcast addresses of the link by the limited
@@ -118,15 +100,13 @@ pub(crate) fn onward<E: PartialEq>(vector: &mut Vector, i: usize, local: E, way:
     local
 }
 
-/// Registers the capability's nodes.
-///
-/// # Errors
-/// When the graph is full.
-pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Result<Nodes, GraphError> {
-    let Shared { view, fibs, objects, places, counters, policy } = shared;
+fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
+    let policy = starting.shared();
+    let Starting { graph, core, .. } = starting;
+    let (view, fibs, objects, places, seed) = (&core.view, &core.fibs, &core.objects, &core.places, core.hash_seed);
     let arcs = InputArcs::of(graph, Family::Ip4)?;
     for checksum in [input::Checksum::Verified, input::Checksum::Trusted] {
-        let (view, ip4) = (view.clone(), counters.ip4.clone());
+        let (view, ip4) = (view.clone(), core.counters.ip4.clone());
         let node = move |_| input::Ip4Input::new(view.clone(), ip4.clone(), checksum, arcs);
         graph.register(input::spec(checksum), move |worker| Behaviour::Map(Box::new(node(worker))))?;
     }
@@ -148,7 +128,7 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
     graph.register(load_balance::spec::<Lookup4>(), move |_| {
         Behaviour::Map(Box::new(load_balance::LoadBalance::<Lookup4>::new(handle.clone(), seed)))
     })?;
-    let (handle, policy, seen) = (objects.clone(), policy.clone(), view.clone());
+    let (handle, seen) = (objects.clone(), view.clone());
     let rewrite = graph.register(rewrite::spec(), move |_| {
         Behaviour::Map(Box::new(rewrite::Ip4Rewrite::new(handle.clone(), policy.clone(), seen.clone())))
     })?;
@@ -163,5 +143,6 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
         let (view, fibs, objects) = local.clone();
         Behaviour::Map(Box::new(local::Ip4Local::new(Sources::new(view, fibs, objects), arc)))
     })?;
-    Ok(Nodes { rewrite })
+    starting.leaves(Exit::Ip(Family::Ip4), rewrite, Some("ip4-output"));
+    Ok(())
 }

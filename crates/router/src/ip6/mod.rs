@@ -18,23 +18,20 @@ pub use addresses::Ip6Error;
 pub(crate) use addresses::local_route;
 pub use view::{Ip6View, subnet_router_anycast};
 
-use crate::Router;
-use crate::capability::{Chapter, Description, FeatureSpec, Stage};
-use crate::icmp::SharedPolicy;
-use crate::interface::{InterfaceCounters, SharedViews};
-use crate::ip::Fibs6;
+use crate::capability::{Chapter, Description, FeatureSpec, Stage, Starting};
+use crate::interface::exit::Exit;
 use crate::ip::arcs::InputArcs;
 use crate::ip::control::TableIndex;
-use crate::ip::count::CounterSlots;
 use crate::ip::fragment::{self, Cutter};
 use crate::ip::source::{self, Sources, Urpf};
 use crate::ip::source_check::SourceCheck;
 use crate::ip::{in_table, load_balance, route_counters};
 use crate::nd::dad::Standing;
-use graph::{Behaviour, Graph, GraphError, InterfaceIndex, NodeIndex};
+use crate::{Error, Router};
+use graph::{Behaviour, InterfaceIndex};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
-use tables::{Lookup6, ObjectHandle};
+use tables::Lookup6;
 use wire::{Family, MacAddress, Prefix6};
 
 /// Hops that our own packets may take (RFC 1700's default).
@@ -57,6 +54,7 @@ const NODES: &[&str] = &[
 pub(crate) const CAPABILITY: Description = Description {
     name: "ip6",
     description: "IPv6 (RFC 8200) input, routing, forwarding, local delivery",
+    start,
     nodes: NODES,
     arcs: &[
         ("ip6-unicast", "ip6-lookup"),
@@ -118,11 +116,6 @@ pub(crate) fn link_local_network(address: Ipv6Addr) -> Prefix6 {
     Prefix6::new(address, 64).expect("64 is a length")
 }
 
-/// Nodes to which other capabilities connect edges.
-pub(crate) struct Nodes {
-    pub rewrite: NodeIndex,
-}
-
 /// The edge of `ip6-rewrite` to the node that puts headers in front of packets.
 pub(crate) const MIDCHAIN_EDGE: u16 = rewrite::Edge::Midchain as u16;
 /// The edge of `ip6-rewrite` to the node that resolves neighbours.
@@ -134,25 +127,12 @@ pub(crate) const ARP_EDGE: u16 = rewrite::Edge::Arp as u16;
 /// The edge to the node that copies the hop limit and the traffic class into pushed labels.
 pub(crate) const IMPOSE_EDGE: u16 = rewrite::Edge::Impose as u16;
 
-/// What the control thread and the capability's nodes share.
-#[derive(Clone, Copy)]
-pub(crate) struct Shared<'a> {
-    pub view: &'a SharedViews,
-    pub policy: &'a SharedPolicy,
-    pub fibs: &'a Fibs6,
-    pub objects: &'a ObjectHandle,
-    pub places: &'a CounterSlots,
-    pub counters: &'a InterfaceCounters,
-}
-
-/// Registers the capability's nodes.
-///
-/// # Errors
-/// When the graph is full.
-pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Result<Nodes, GraphError> {
-    let Shared { view, policy, fibs, objects, places, counters } = shared;
+fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
+    let policy = starting.shared();
+    let Starting { graph, core, .. } = starting;
+    let (view, fibs, objects, places, seed) = (&core.view, &core.fibs6, &core.objects, &core.places, core.hash_seed);
     let arcs = InputArcs::of(graph, Family::Ip6)?;
-    let (seen, ip6) = (view.clone(), counters.ip6.clone());
+    let (seen, ip6) = (view.clone(), core.counters.ip6.clone());
     let input = move || input::Ip6Input::new(seen.clone(), ip6.clone(), arcs);
     graph.register(input::spec(), move |_| Behaviour::Map(Box::new(input())))?;
     let urpf = (view.clone(), fibs.clone(), objects.clone());
@@ -172,7 +152,7 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
     graph.register(load_balance::spec::<Lookup6>(), move |_| {
         Behaviour::Map(Box::new(load_balance::LoadBalance::<Lookup6>::new(handle.clone(), seed)))
     })?;
-    let (handle, policy) = (objects.clone(), policy.clone());
+    let handle = objects.clone();
     let rewrite = move || rewrite::Ip6Rewrite::new(handle.clone(), policy.clone());
     let rewrite = graph.register(rewrite::spec(), move |_| Behaviour::Map(Box::new(rewrite())))?;
     let workers = graph.workers();
@@ -186,7 +166,8 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
         let (view, fibs, objects) = local.clone();
         Behaviour::Map(Box::new(local::Ip6Local::new(Sources::new(view.clone(), fibs, objects), view, arc)))
     })?;
-    Ok(Nodes { rewrite })
+    starting.leaves(Exit::Ip(Family::Ip6), rewrite, Some("ip6-output"));
+    Ok(())
 }
 
 /// The link-local address that an interface makes from its Ethernet address (RFC 4291 appendix A).

@@ -1,5 +1,6 @@
 //! `show` commands for the protocols and ports that this router accepts packets for.
 
+use super::UdpListeners;
 use super::control::UdpListener;
 use crate::Router;
 use command::{Args, Command, CommandSet, reply};
@@ -37,7 +38,7 @@ pub fn register(set: &mut CommandSet<Router>) {
                 };
                 Port { port, proto, node, description }
             };
-            reply(ShowPorts { ports: router.udp.iter().map(port).collect() })
+            reply(ShowPorts { ports: router.state::<UdpListeners>().iter().map(port).collect() })
         },
     ));
 }

@@ -1,8 +1,10 @@
 //! The listeners of UDP ports, as the control thread keeps them.
 
 use super::PortTable;
+use super::udp::SharedPorts;
+use crate::neighbour::ByFamily;
 use crate::{Error, Router};
-use graph::EdgeIndex;
+use graph::{EdgeIndex, NodeIndex};
 use std::collections::BTreeMap;
 use wire::Family;
 
@@ -19,12 +21,20 @@ pub struct UdpListener {
 }
 
 /// All listeners, by port and family.
-#[derive(Debug, Default)]
-pub struct UdpListeners(BTreeMap<(u16, Family), UdpListener>);
+pub struct UdpListeners {
+    all: BTreeMap<(u16, Family), UdpListener>,
+    /// The nodes that look ports up.
+    nodes: ByFamily<NodeIndex>,
+    ports: SharedPorts,
+}
 
 impl UdpListeners {
+    pub(super) fn new(nodes: ByFamily<NodeIndex>, ports: SharedPorts) -> UdpListeners {
+        UdpListeners { all: BTreeMap::new(), nodes, ports }
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (u16, Family, &UdpListener)> {
-        self.0.iter().map(|((port, family), listener)| (*port, *family, listener))
+        self.all.iter().map(|((port, family), listener)| (*port, *family, listener))
     }
 
     /// The edges of a family, by port.
@@ -41,27 +51,28 @@ impl Router {
     /// # Errors
     /// When the port already has a listener, there is no such node, or too many ports have listeners.
     pub fn listen_udp(&mut self, family: Family, port: u16, node: &str, description: &str) -> Result<(), Error> {
-        if let Some(other) = self.udp.0.get(&(port, family)) {
+        if let Some(other) = self.state::<UdpListeners>().all.get(&(port, family)) {
             return Err(Error::PortTaken { port, description: other.description.clone() });
         }
-        if self.udp.0.len() >= MAX_PORTS {
+        if self.state::<UdpListeners>().all.len() >= MAX_PORTS {
             return Err(Error::TooManyPorts);
         }
-        let edge = self.graph.connect(self.nodes.local.udp(family), node)?;
+        let edge = self.graph.connect(self.state::<UdpListeners>().nodes[family], node)?;
         let listener = UdpListener { node: node.into(), description: description.into(), edge };
-        self.udp.0.insert((port, family), listener);
+        self.state_mut::<UdpListeners>().all.insert((port, family), listener);
         self.publish_ports();
         Ok(())
     }
 
     /// Removes the listener of a port, for one family.
     pub fn unlisten_udp(&mut self, family: Family, port: u16) {
-        self.udp.0.remove(&(port, family));
+        self.state_mut::<UdpListeners>().all.remove(&(port, family));
         self.publish_ports();
     }
 
     fn publish_ports(&self) {
-        let [ip4, ip6] = Family::ALL.map(|family| self.udp.edges(family));
-        self.udp_ports.publish(PortTable { ip4, ip6 });
+        let listeners = self.state::<UdpListeners>();
+        let [ip4, ip6] = Family::ALL.map(|family| listeners.edges(family));
+        listeners.ports.publish(PortTable { ip4, ip6 });
     }
 }

@@ -12,13 +12,14 @@ mod transport;
 mod udp;
 
 pub use control::UdpListeners;
+pub(crate) use udp::PortTable;
 pub use udp::{DatagramAt, datagram_at};
-pub(crate) use udp::{PortTable, SharedPorts};
 
-use crate::capability::{Chapter, Description, Stage};
-use crate::icmp::SharedPolicy;
-use crate::interface::SharedViews;
-use graph::{Behaviour, Graph, GraphError, NodeIndex};
+use crate::Error;
+use crate::capability::{Chapter, Description, Stage, Starting};
+use crate::icmp::Policy;
+use crate::neighbour::ByFamily;
+use graph::Behaviour;
 use tcp_reset::TcpReset;
 use udp::UdpLookup;
 use wire::Family;
@@ -26,6 +27,7 @@ use wire::Family;
 pub(crate) const CAPABILITY: Description = Description {
     name: "local",
     description: "Local delivery: UDP ports, TCP resets",
+    start,
     nodes: &[udp::NAME4, tcp_reset::NAME4, udp::NAME6, tcp_reset::NAME6],
     commands: cli::register,
     chapters: &[
@@ -40,38 +42,19 @@ pub(crate) const CAPABILITY: Description = Description {
     ..Description::NONE
 };
 
-/// Nodes that the control thread sends messages to.
-pub(crate) struct Nodes {
-    udp4: NodeIndex,
-    udp6: NodeIndex,
-}
-
-impl Nodes {
-    pub fn udp(&self, family: Family) -> NodeIndex {
-        match family {
-            Family::Ip4 => self.udp4,
-            Family::Ip6 => self.udp6,
-        }
-    }
-}
-
-/// Registers the capability's nodes.
-///
-/// # Errors
-/// When the graph is full.
-pub(crate) fn register(
-    graph: &mut Graph,
-    ports: &SharedPorts,
-    policy: &SharedPolicy,
-    view: &SharedViews,
-) -> Result<Nodes, GraphError> {
+fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
+    let (policy, ports) = (starting.shared::<Policy>(), starting.shared::<PortTable>());
+    let Starting { graph, core, .. } = starting;
+    let shared = ports.clone();
     let mut register = |family: Family| {
-        let (policy, view) = (policy.clone(), view.clone());
+        let (policy, view) = (policy.clone(), core.view.clone());
         let reset = move || TcpReset::new(family, policy.clone(), view.clone());
         graph.register(tcp_reset::spec(family), move |_| Behaviour::Map(Box::new(reset())))?;
-        let ports = ports.clone();
+        let ports = shared.clone();
         let lookup = move || UdpLookup::new(family, ports.clone());
         graph.register(udp::spec(family), move |_| Behaviour::Map(Box::new(lookup())))
     };
-    Ok(Nodes { udp4: register(Family::Ip4)?, udp6: register(Family::Ip6)? })
+    let nodes = ByFamily { ip4: register(Family::Ip4)?, ip6: register(Family::Ip6)? };
+    starting.own(UdpListeners::new(nodes, ports));
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! Which interfaces put a header in front of their packets, and where the header leads.
 
+use super::fix_up::FixUps;
 use super::fix_up::{FixUp, FixUpNumber, in_object};
 use crate::interface::Interface;
 use crate::ip::class;
@@ -10,6 +11,7 @@ use graph::InterfaceIndex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use tables::object::{MAX_LONG_REWRITE, ObjectsFull};
 use tables::{Leaf, Midchain, Object};
 use wire::{Family, ipv4, ipv6};
@@ -151,7 +153,7 @@ impl Router {
     /// # Errors
     /// When there are too many.
     pub fn register_fix_up(&mut self, name: &'static str, function: FixUp) -> Result<FixUpNumber, Error> {
-        self.fix_ups.add(name, function).ok_or_else(|| EncapsulationError::TooManyFixUps.into())
+        self.state::<Arc<FixUps>>().add(name, function).ok_or_else(|| EncapsulationError::TooManyFixUps.into())
     }
 
     /// Has an interface put a header in front of all IP packets that routes send onto it, and send them on by the way
@@ -283,8 +285,10 @@ impl Router {
     /// `next:0 flags:[fixup-NAME] BYTES` and where the header leads, for `show` commands.
     pub(crate) fn midchain_text(&self, interface: InterfaceIndex) -> Option<String> {
         let stacked = self.ip.stacks.by_interface.get(&interface)?;
-        let fix_up =
-            stacked.stated.fix_up.map_or(String::new(), |number| format!("fixup-{}", self.fix_ups.name(number)));
+        let fix_up = stacked
+            .stated
+            .fix_up
+            .map_or(String::new(), |number| format!("fixup-{}", self.state::<Arc<FixUps>>().name(number)));
         let bytes: String = stacked.stated.header.iter().map(|byte| format!("{byte:02x}")).collect();
         let next = self.ip.lists.leaf(stacked.list);
         let to = self.leaf_of_list_text(stacked.family, next);

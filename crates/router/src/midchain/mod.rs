@@ -23,13 +23,13 @@ mod tx;
 pub use control::{Encapsulation, EncapsulationError};
 pub use fix_up::{FixUp, FixUpNumber};
 
-use crate::capability::{Chapter, Description, Stage};
-use crate::interface::{InterfaceCounters, SharedViews};
+use crate::Error;
+use crate::capability::{Chapter, Description, Stage, Starting};
 use fix_up::FixUps;
-use graph::{Behaviour, Graph, GraphError};
+use graph::Behaviour;
 use node::{Inner, Midchain};
 use std::sync::Arc;
-use tables::{Lookup4, Lookup6, ObjectHandle};
+use tables::{Lookup4, Lookup6};
 
 const NODES: &[&str] = &[
     "ip4-midchain",
@@ -43,6 +43,7 @@ const NODES: &[&str] = &[
 pub(crate) const CAPABILITY: Description = Description {
     name: "midchain",
     description: "Headers in front of packets, for tunnels",
+    start,
     nodes: NODES,
     chapters: &[Chapter {
         stage: Stage::Network,
@@ -53,30 +54,17 @@ pub(crate) const CAPABILITY: Description = Description {
     ..Description::NONE
 };
 
-/// Registers the capability's nodes; gives the functions that complete headers.
-///
-/// # Errors
-/// When the graph is full.
-pub(crate) fn register(
-    graph: &mut Graph,
-    view: &SharedViews,
-    objects: &ObjectHandle,
-    counters: &InterfaceCounters,
-) -> Result<Arc<FixUps>, GraphError> {
+fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     let fix_ups = Arc::new(FixUps::default());
-    family::<Lookup4>(graph, view, objects, counters, &fix_ups)?;
-    family::<Lookup6>(graph, view, objects, counters, &fix_ups)?;
-    Ok(fix_ups)
+    family::<Lookup4>(starting, &fix_ups)?;
+    family::<Lookup6>(starting, &fix_ups)?;
+    starting.own(fix_ups);
+    Ok(())
 }
 
-fn family<L: Inner>(
-    graph: &mut Graph,
-    view: &SharedViews,
-    objects: &ObjectHandle,
-    counters: &InterfaceCounters,
-    fix_ups: &Arc<FixUps>,
-) -> Result<(), GraphError> {
-    let shared = (objects.clone(), view.clone(), counters.tx.clone(), fix_ups.clone());
+fn family<L: Inner>(starting: &mut Starting<'_>, fix_ups: &Arc<FixUps>) -> Result<(), Error> {
+    let Starting { graph, core, .. } = starting;
+    let shared = (core.objects.clone(), core.view.clone(), core.counters.tx.clone(), fix_ups.clone());
     graph.register(node::spec::<L>(), move |_| {
         let (objects, view, tx, fix_ups) = shared.clone();
         Behaviour::Map(Box::new(Midchain::<L>::new(objects, view, tx, fix_ups)))

@@ -1,5 +1,6 @@
 //! Commands on multicast listeners.
 
+use super::control::Listening;
 use crate::Router;
 use crate::interface::Interface;
 use command::{Args, Command, CommandSet, Done, reply};
@@ -53,8 +54,8 @@ struct Shown {
 }
 
 fn shown(router: &Router, interface: &Interface) -> Option<Shown> {
-    let listener = router.listening.listener(interface.index)?;
-    let now = router.listening.now();
+    let listener = router.state::<Listening>().listener(interface.index)?;
+    let now = router.state::<Listening>().now();
     let querier = router.mld_querier(interface.index);
     let heard = querier.into_iter().flat_map(|querier| querier.groups(now));
     Some(Shown {

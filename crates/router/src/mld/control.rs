@@ -96,13 +96,13 @@ impl Router {
             self.interfaces.get(index).ok().filter(|interface| interface.is_usable() && interface.has_neighbours());
         let Some(interface) = usable.filter(|interface| interface.ip6.is_enabled()) else {
             // A report could not be sent any more, or would have no source address.
-            self.listening.listeners.remove(&index);
+            self.state_mut::<Listening>().listeners.remove(&index);
             self.suspend_querier(index);
             return;
         };
         let wanted: BTreeSet<Ipv6Addr> = Ip6View::new(&interface.ip6).groups().filter(is_reported).collect();
-        let now = self.listening.now();
-        let mut listener = self.listening.listeners.get_or_insert_with(index, MldListener::default);
+        let now = self.state::<Listening>().now();
+        let mut listener = self.state_mut::<Listening>().listeners.get_or_insert_with(index, MldListener::default);
         let joined = wanted.difference(&listener.groups).map(|group| (RecordKind::ToExclude, *group));
         let left = listener.groups.difference(&wanted).map(|group| (RecordKind::ToInclude, *group));
         let changes: Vec<_> = joined.chain(left).collect();
@@ -113,7 +113,7 @@ impl Router {
             return;
         }
         // Changes that are still to be repeated are repeated together with these, unless they are out of date.
-        let mut listener = self.listening.listeners.get_mut(&index).expect("just made");
+        let mut listener = self.state_mut::<Listening>().listeners.get_mut(&index).expect("just made");
         let mut again = listener.again.take().map_or(Vec::new(), |(_, before)| before);
         again.retain(|(_, group)| changes.iter().all(|(_, changed)| changed != group));
         again.extend(&changes);
@@ -125,18 +125,18 @@ impl Router {
     /// Called when the router stops listening on an interface: reports that it has left all groups (RFC 3810 section
     /// 6.1). Returns whether there were any.
     pub(crate) fn leave_groups(&mut self, index: InterfaceIndex) -> bool {
-        let Some(listener) = self.listening.listeners.get(&index) else { return false };
+        let Some(listener) = self.state::<Listening>().listeners.get(&index) else { return false };
         let left: Vec<_> = listener.groups.iter().map(|group| (RecordKind::ToInclude, *group)).collect();
         self.report(index, &left);
-        self.listening.listeners.remove(&index);
+        self.state_mut::<Listening>().listeners.remove(&index);
         !left.is_empty()
     }
 
     /// Called when the link-local address comes into use: hosts may have ignored reports without a source address (RFC
     /// 3590).
     pub(crate) fn report_all(&mut self, index: InterfaceIndex) {
-        let now = self.listening.now();
-        let Some(mut listener) = self.listening.listeners.get_mut(&index) else { return };
+        let now = self.state::<Listening>().now();
+        let Some(mut listener) = self.state_mut::<Listening>().listeners.get_mut(&index) else { return };
         let all: Vec<_> = listener.groups.iter().map(|group| (RecordKind::ToExclude, *group)).collect();
         listener.again = Some((now + random::time_up_to(UNSOLICITED_INTERVAL), all.clone()));
         drop(listener);
@@ -145,8 +145,8 @@ impl Router {
 
     /// Sends a report in the version that routers on the link understand.
     fn report(&self, index: InterfaceIndex, records: &[(RecordKind, Ipv6Addr)]) {
-        let Some(listener) = self.listening.listeners.get(&index) else { return };
-        if listener.version(self.listening.now()) == 2 {
+        let Some(listener) = self.state::<Listening>().listeners.get(&index) else { return };
+        if listener.version(self.state::<Listening>().now()) == 2 {
             return self.send_report(index, records);
         }
         for (kind, group) in records {
@@ -156,9 +156,10 @@ impl Router {
 
     /// Sends the reports that are due.
     pub(crate) fn tick_listening(&mut self, now: Instant) {
-        self.listening.ticked = self.listening.ticked.max(now);
-        for index in self.listening.listeners.due(now) {
-            let Some(mut listener) = self.listening.listeners.get_mut(&index) else { continue };
+        let listening = self.state_mut::<Listening>();
+        listening.ticked = listening.ticked.max(now);
+        for index in self.state_mut::<Listening>().listeners.due(now) {
+            let Some(mut listener) = self.state_mut::<Listening>().listeners.get_mut(&index) else { continue };
             let mut records = Vec::new();
             if let Some((_, again)) = listener.again.take_if(|(due, _)| *due <= now) {
                 records.extend(again);
@@ -191,8 +192,8 @@ impl Router {
 
     /// Handles a query: it is answered at a random time within the limit that the query sets (RFC 3810 section 6.2).
     fn asked_by(&mut self, index: InterfaceIndex, query: Query) {
-        let now = self.listening.now();
-        let Some(mut listener) = self.listening.listeners.get_mut(&index) else { return };
+        let now = self.state::<Listening>().now();
+        let Some(mut listener) = self.state_mut::<Listening>().listeners.get_mut(&index) else { return };
         if query.version == 1 {
             listener.old_until = Some(now + OLD_QUERIER);
         }

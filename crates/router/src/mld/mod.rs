@@ -12,24 +12,25 @@ mod input;
 pub mod querier;
 mod send;
 
-use crate::Router;
-use crate::capability::{Chapter, Description, Farewell, Parting, Stage, Tick};
+use crate::capability::{Chapter, Description, Farewell, Notice, Parting, Stage, Starting, Tick};
 use crate::config::{Part, Phase};
-use crate::events::EventSender;
-use crate::interface::SharedViews;
-use graph::{Behaviour, Graph, GraphError, InterfaceIndex};
+use crate::{Error, Router};
+use control::Listening;
+use graph::{Behaviour, InterfaceIndex};
 use std::net::Ipv6Addr;
 use wire::mld::Query;
 
 pub(crate) const CAPABILITY: Description = Description {
     name: "mld",
     description: "Multicast Listener Discovery (RFC 3810): own groups are reported, queries answered and sent",
+    start,
     nodes: &["icmp6-multicast-listener"],
     // Nothing is said on a link that goes down with its port: the router comes back to its groups.
+    hears,
     farewells: &[Farewell { when: &[Parting::Exit, Parting::Ip6], say: Router::leave_groups }],
     commands: cli::register,
     statements: &[(Phase::OnInterfaces, Part::Few(config::statements))],
-    ticks: &[Tick::new(|router, now| router.tick_listening(now), |router| router.listening.next_due())],
+    ticks: &[Tick::new(|router, now| router.tick_listening(now), |router| router.state::<Listening>().next_due())],
     chapters: &[Chapter {
         stage: Stage::Network,
         title: "Multicast listeners",
@@ -38,6 +39,12 @@ pub(crate) const CAPABILITY: Description = Description {
     }],
     ..Description::NONE
 };
+
+fn hears(router: &mut Router, notice: &Notice) {
+    if let Notice::Leaving(interface) = notice {
+        router.state_mut::<Listening>().forget(*interface);
+    }
+}
 
 /// What workers tell control of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,13 +57,10 @@ pub enum Event {
     Leaves(InterfaceIndex, Ipv6Addr),
 }
 
-/// Registers the capability's node.
-///
-/// # Errors
-/// When the graph is full.
-pub(crate) fn register(graph: &mut Graph, view: &SharedViews, events: &EventSender<Event>) -> Result<(), GraphError> {
-    let (view, events) = (view.clone(), events.clone());
-    graph.register(input::spec(), move |_| {
+fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
+    starting.own(Listening::default());
+    let (view, events) = (starting.core.view.clone(), starting.events(Router::handle_listening));
+    starting.graph.register(input::spec(), move |_| {
         Behaviour::Map(Box::new(input::MldInput::new(view.clone(), events.clone())))
     })?;
     Ok(())

@@ -1,6 +1,7 @@
 //! The router as a querier (RFC 3810 section 7), if the operator enables it: snooping switches need a querier on the
 //! link. The router keeps the reports that it receives until they expire, and shows them.
 
+use super::control::Listening;
 use super::control::ROBUSTNESS;
 use crate::agenda::Timed;
 use crate::{Error, Router, random};
@@ -72,23 +73,23 @@ impl Router {
             return Err(Error::NoNeighbours(interface.name.clone()));
         }
         if !asks {
-            self.listening.queriers.remove(&index);
+            self.state_mut::<Listening>().queriers.remove(&index);
         } else {
-            self.listening.queriers.get_or_insert_with(index, Querier::default);
+            self.state_mut::<Listening>().queriers.get_or_insert_with(index, Querier::default);
             self.resume_querier(index);
         }
         Ok(())
     }
 
     pub(crate) fn mld_querier(&self, index: InterfaceIndex) -> Option<&Querier> {
-        self.listening.queriers.get(&index)
+        self.state::<Listening>().queriers.get(&index)
     }
 
     /// Called when the interface has become usable: begins to send queries, unless it does already.
     pub(super) fn resume_querier(&mut self, index: InterfaceIndex) {
-        let now = self.listening.now();
-        let is_listener = self.listening.listener(index).is_some();
-        let Some(mut querier) = self.listening.queriers.get_mut(&index) else { return };
+        let now = self.state::<Listening>().now();
+        let is_listener = self.state::<Listening>().listener(index).is_some();
+        let Some(mut querier) = self.state_mut::<Listening>().queriers.get_mut(&index) else { return };
         if is_listener && querier.due.is_none() && querier.other.is_none() {
             (querier.due, querier.startup_left) = (Some(now), ROBUSTNESS);
             drop(querier);
@@ -98,14 +99,14 @@ impl Router {
 
     /// Called when the interface has become unusable.
     pub(super) fn suspend_querier(&mut self, index: InterfaceIndex) {
-        if let Some(mut querier) = self.listening.queriers.get_mut(&index) {
+        if let Some(mut querier) = self.state_mut::<Listening>().queriers.get_mut(&index) {
             *querier = Querier::default();
         }
     }
 
     pub(super) fn tick_queriers(&mut self, now: Instant) {
-        for index in self.listening.queriers.due(now) {
-            let Some(mut querier) = self.listening.queriers.get_mut(&index) else { continue };
+        for index in self.state_mut::<Listening>().queriers.due(now) {
+            let Some(mut querier) = self.state_mut::<Listening>().queriers.get_mut(&index) else { continue };
             querier.groups.retain(|_, heard| heard.until > now);
             if querier.other.take_if(|(_, until)| *until <= now).is_some() {
                 querier.due = Some(now);
@@ -137,9 +138,9 @@ impl Router {
 
     /// Handles a query of another router: the router with the lowest address is the querier (RFC 3810 section 7.6.2).
     pub(super) fn heard_querier(&mut self, index: InterfaceIndex, from: Ipv6Addr, _: Query) {
-        let now = self.listening.now();
+        let now = self.state::<Listening>().now();
         let ours = self.interfaces.get(index).ok().and_then(|interface| interface.ip6.link_local);
-        let Some(mut querier) = self.listening.queriers.get_mut(&index) else { return };
+        let Some(mut querier) = self.state_mut::<Listening>().queriers.get_mut(&index) else { return };
         let best = querier.other.map(|(address, _)| address).or(ours);
         if best.is_none_or(|best| from <= best) {
             querier.other = Some((from, now + OTHER_QUERIER));
@@ -150,8 +151,8 @@ impl Router {
 
     /// Handles a report of a listener.
     pub(super) fn heard_listener(&mut self, index: InterfaceIndex, group: Ipv6Addr) {
-        let now = self.listening.now();
-        let Some(mut querier) = self.listening.queriers.get_mut(&index) else { return };
+        let now = self.state::<Listening>().now();
+        let Some(mut querier) = self.state_mut::<Listening>().queriers.get_mut(&index) else { return };
         if querier.groups.len() < MAX_GROUPS || querier.groups.contains_key(&group) {
             querier.groups.insert(group, Heard { until: now + LISTENER_INTERVAL, questions: 0, due: None });
         }
@@ -159,8 +160,8 @@ impl Router {
 
     /// Handles the report that a listener has left: asks whether there are others.
     pub(super) fn heard_leaver(&mut self, index: InterfaceIndex, group: Ipv6Addr) {
-        let now = self.listening.now();
-        let Some(mut querier) = self.listening.queriers.get_mut(&index) else { return };
+        let now = self.state::<Listening>().now();
+        let Some(mut querier) = self.state_mut::<Listening>().queriers.get_mut(&index) else { return };
         let asks = querier.due.is_some();
         let Some(heard) = querier.groups.get_mut(&group).filter(|heard| heard.due.is_none()) else { return };
         heard.until = heard

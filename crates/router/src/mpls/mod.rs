@@ -25,15 +25,14 @@ pub mod tunnel;
 
 pub use control::MplsError;
 
-use crate::capability::{Chapter, Description, Stage};
+use crate::Error;
+use crate::capability::{Chapter, Description, Stage, Starting};
 use crate::config::{Part, Phase};
 use crate::icmp::SharedPolicy;
-use crate::interface::{InterfaceCounters, SharedViews};
+use crate::interface::exit::Exit;
 use disposition::Disposition;
-use graph::{Behaviour, Graph, GraphError, NodeIndex};
+use graph::Behaviour;
 use imposition::Imposition;
-use table::SharedLabels;
-use tables::ObjectHandle;
 use wire::Family;
 
 /// The packet was received with a label, whose entry stands before its network header.
@@ -56,6 +55,7 @@ const NODES: &[&str] = &[
 pub(crate) const CAPABILITY: Description = Description {
     name: "mpls",
     description: "Multiprotocol Label Switching (RFC 3031): swap, push, pop, label switched paths",
+    start,
     flags: BEHIND_LABEL,
     nodes: NODES,
     arcs: &[("mpls-input", "mpls-lookup"), ("mpls-output", "interface-output")],
@@ -71,34 +71,17 @@ pub(crate) const CAPABILITY: Description = Description {
     ..Description::NONE
 };
 
-/// Nodes to which other capabilities connect edges.
-pub(crate) struct Nodes {
-    pub output: NodeIndex,
-}
-
 /// The edges of `mpls-output` to the nodes that resolve neighbours.
 pub(crate) const ARP_EDGE: u16 = output::Edge::Arp as u16;
 pub(crate) const DISCOVER_EDGE: u16 = output::Edge::Discover as u16;
 /// The edge to the node that reports packets to stale neighbours to the control thread.
 pub(crate) const STALE_EDGE: u16 = output::Edge::Stale as u16;
 
-/// What the control thread and the capability's nodes share.
-#[derive(Clone, Copy)]
-pub(crate) struct Shared<'a> {
-    pub view: &'a SharedViews,
-    pub labels: &'a SharedLabels,
-    pub objects: &'a ObjectHandle,
-    pub counters: &'a InterfaceCounters,
-    pub policy: &'a SharedPolicy,
-}
-
-/// Registers the capability's nodes.
-///
-/// # Errors
-/// When the graph is full.
-pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Result<Nodes, GraphError> {
-    let Shared { view, labels, objects, counters, policy } = shared;
-    let (seen, mpls) = (view.clone(), counters.mpls.clone());
+fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
+    let policy: SharedPolicy = starting.shared();
+    let Starting { graph, core, .. } = starting;
+    let (view, labels, objects, seed) = (&core.view, &core.labels, &core.objects, core.hash_seed);
+    let (seen, mpls) = (view.clone(), core.counters.mpls.clone());
     let arc = graph.arc("mpls-input")?;
     let input = move || input::MplsInput::new(seen.clone(), mpls.clone(), arc);
     graph.register(input::spec(), move |_| Behaviour::Map(Box::new(input())))?;
@@ -120,11 +103,12 @@ pub(crate) fn register(graph: &mut Graph, shared: Shared<'_>, seed: u32) -> Resu
             Behaviour::Map(Box::new(Imposition::new(family, handle.clone())))
         })?;
     }
-    let (seen, policy) = (view.clone(), policy.clone());
+    let seen = view.clone();
     let error = move || icmp_error::MplsIcmpError::new(seen.clone(), policy.clone());
     graph.register(icmp_error::spec(), move |_| Behaviour::Map(Box::new(error())))?;
     let handle = objects.clone();
     let output =
         graph.register(output::spec(), move |_| Behaviour::Map(Box::new(output::MplsOutput::new(handle.clone()))))?;
-    Ok(Nodes { output })
+    starting.leaves(Exit::Labelled, output, Some("mpls-output"));
+    Ok(())
 }

@@ -1,12 +1,13 @@
 //! What operators set of Neighbor Discovery, as the commands that set it.
 
+use super::dad::Detection;
 use crate::Router;
 use crate::config::Statement;
 use crate::interface::config::removal;
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
-    if !router.detection.has_default() {
-        let line = format!("set ip6 dad transmits {}", router.detection.transmits);
+    if !router.state::<Detection>().has_default() {
+        let line = format!("set ip6 dad transmits {}", router.state::<Detection>().transmits);
         into.push(Statement::new(line, "set ip6 dad default".into()).replaced_by_itself());
     }
 }

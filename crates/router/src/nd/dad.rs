@@ -6,6 +6,7 @@
 //! answers for the address nor sends from it. A duplicate ([`Standing::Duplicate`]) stays unused until the interface
 //! goes down and up, or the operator sets the address again.
 
+use super::send;
 use crate::agenda::{Agenda, Timed};
 use crate::capability::Notice;
 use crate::ip::control::Source;
@@ -96,14 +97,15 @@ fn nonce() -> Nonce {
 impl Router {
     /// Sets how many probes are sent for an address before it is used. Running detections continue unchanged.
     pub fn set_dad_transmits(&mut self, transmits: Option<u32>) {
-        self.detection.transmits = transmits.unwrap_or(TRANSMITS).min(MAX_TRANSMITS);
+        self.state_mut::<Detection>().transmits = transmits.unwrap_or(TRANSMITS).min(MAX_TRANSMITS);
     }
 
     /// Called for new addresses of an interface, and when the interface becomes usable again: probes for other stations
     /// that have them. If probes are disabled, announces them at once.
     pub(crate) fn detect_duplicates(&mut self, index: InterfaceIndex, addresses: &[Ipv6Addr]) {
-        let asks = self.detection.transmits > 0;
-        let now = self.detection.now();
+        let detection = self.state::<Detection>();
+        let (questions_left, now) = (detection.transmits, detection.now());
+        let asks = questions_left > 0;
         let Ok(interface) = self.interfaces.get_mut(index) else { return };
         if addresses.is_empty() || !interface.is_usable() || !interface.has_neighbours() {
             return;
@@ -116,12 +118,11 @@ impl Router {
                 false => interface.ip6.standing.remove(address),
             };
             taken_back.extend(matches!(before, Some(Standing::Duplicate(_))).then_some(*address));
-            if asks {
-                let probe = Probe { questions_left: self.detection.transmits, due: now };
-                self.detection.probes.insert((index, *address), probe);
-            }
         }
         let is_news = interface.ip6.standing != before;
+        for address in addresses.iter().filter(|_| asks) {
+            self.state_mut::<Detection>().probes.insert((index, *address), Probe { questions_left, due: now });
+        }
         taken_back.into_iter().for_each(|address| self.take_back(index, address));
         if is_news {
             self.publish_facts();
@@ -149,7 +150,7 @@ impl Router {
         let of_tentative = |_: &Ipv6Addr, standing: &mut Standing| matches!(standing, Standing::Tentative(_));
         let tentative: Vec<_> = interface.ip6.standing.extract_if(.., of_tentative).collect();
         for (address, _) in &tentative {
-            self.detection.probes.remove(&(index, *address));
+            self.state_mut::<Detection>().probes.remove(&(index, *address));
         }
         if !tentative.is_empty() {
             self.publish_facts();
@@ -159,7 +160,7 @@ impl Router {
 
     /// Called when an address is removed from an interface.
     pub(crate) fn forget_standing(&mut self, index: InterfaceIndex, address: Ipv6Addr) {
-        self.detection.probes.remove(&(index, address));
+        self.state_mut::<Detection>().probes.remove(&(index, address));
         if let Ok(interface) = self.interfaces.get_mut(index) {
             interface.ip6.standing.remove(&address);
         }
@@ -167,10 +168,11 @@ impl Router {
 
     /// Sends the probes that are due, and begins to use addresses that no station claimed in time.
     pub(crate) fn tick_detection(&mut self, now: Instant) {
-        self.detection.ticked = self.detection.ticked.max(now);
+        let detection = self.state_mut::<Detection>();
+        detection.ticked = detection.ticked.max(now);
         let mut settled = Vec::new();
-        for (index, address) in self.detection.probes.due(now) {
-            let Some(mut probe) = self.detection.probes.get_mut(&(index, address)) else { continue };
+        for (index, address) in self.state_mut::<Detection>().probes.due(now) {
+            let Some(mut probe) = self.state_mut::<Detection>().probes.get_mut(&(index, address)) else { continue };
             if probe.questions_left == 0 {
                 drop(probe);
                 self.forget_standing(index, address);
@@ -179,7 +181,7 @@ impl Router {
             }
             (probe.questions_left, probe.due) = (probe.questions_left - 1, now + PATIENCE);
             drop(probe);
-            self.send_probe(index, address);
+            send::probe(self, index, address);
         }
         if !settled.is_empty() {
             self.publish_facts();
@@ -196,7 +198,7 @@ impl Router {
 
     /// Called when an address comes into use.
     fn address_is_ours(&mut self, index: InterfaceIndex, address: Ipv6Addr) {
-        self.announce6(index, address);
+        send::announce(self, index, address.into());
         self.say(Notice::AddressInUse { interface: index, address: address.into() });
     }
 
@@ -212,7 +214,7 @@ impl Router {
             "{by} on {name} has {address}, which is to be ours: it is not used ('show ip6 interface {name}')",
             name = interface.name
         );
-        self.detection.probes.remove(&(index, address));
+        self.state_mut::<Detection>().probes.remove(&(index, address));
         self.publish_facts();
         if !address.is_unicast_link_local() {
             let (route, path) = local_route(index, address);

@@ -15,32 +15,31 @@ mod send;
 
 pub(crate) use input::finish;
 
-use crate::capability::{Chapter, Description, Stage, Tick};
+use crate::capability::{Chapter, Description, Stage, Starting, Tick};
 use crate::config::{Part, Phase};
-use crate::events::EventSender;
-use crate::icmp::SharedPolicy;
 use crate::icmp::redirect::{Redirect, Tables};
-use crate::interface::SharedViews;
-use crate::ip::Fibs6;
 use crate::ip::on_link::OnLink;
-use crate::neighbour;
 use crate::neighbour::glean::{self, Glean};
-use crate::neighbour::known::Neighbours;
 use crate::neighbour::resolve::{self, Resolve};
+use crate::neighbour::resolver::{Resolver, Resolvers};
 use crate::neighbour::stale::{self, StaleNeighbour};
-use graph::{Behaviour, Graph, GraphError, InterfaceIndex, NodeIndex};
+use crate::{Error, Router};
+use dad::Detection;
+use graph::{Behaviour, InterfaceIndex};
+use proxy::Proxied;
 use std::net::Ipv6Addr;
-use tables::ObjectHandle;
 use wire::nd::RouterAdvertisement;
 use wire::{Family, MacAddress};
 
 pub(crate) const CAPABILITY: Description = Description {
     name: "nd",
     description: "Neighbor Discovery for IPv6 (RFC 4861)",
+    start,
     nodes: &["icmp6-neighbor-discovery", "ip6-glean", "ip6-discover-neighbor", "ip6-redirect", "ip6-stale-neighbor"],
     commands: cli::register,
     statements: &[(Phase::Basics, Part::Few(config::statements)), (Phase::Proxies, Part::Few(config::proxied))],
-    ticks: &[Tick::new(|router, now| router.tick_detection(now), |router| router.detection.next_due()).before_links()],
+    ticks: &[Tick::new(|router, now| router.tick_detection(now), |router| router.state::<Detection>().next_due())
+        .before_links()],
     chapters: &[Chapter {
         stage: Stage::Network,
         title: "Neighbor Discovery",
@@ -56,7 +55,7 @@ pub(crate) const CAPABILITY: Description = Description {
     ..Description::NONE
 };
 
-/// What workers report to the control thread about routers and hosts on a link. `router_advertisement` handles it.
+/// What workers report to the control thread about routers and hosts on a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouterEvent {
     /// A host sent a solicitation; with its address and its Ethernet address when it contains both.
@@ -65,52 +64,55 @@ pub enum RouterEvent {
     Heard(InterfaceIndex, Ipv6Addr, MacAddress, RouterAdvertisement),
 }
 
-/// Nodes that the control thread sends messages to.
-pub(crate) struct Nodes {
-    pub discover: NodeIndex,
+/// What is done about these reports: the capability that advertises this router says it when it starts.
+#[derive(Default)]
+pub(crate) struct OfRouters(pub Option<fn(&mut Router, RouterEvent)>);
+
+fn handle(router: &mut Router, event: RouterEvent) {
+    if let Some(handle) = router.state::<OfRouters>().0 {
+        handle(router, event);
+    }
 }
 
-/// Registers the capability's nodes.
-///
-/// # Errors
-/// When the graph is full.
-pub(crate) fn register(
-    graph: &mut Graph,
-    view: &SharedViews,
-    policy: &SharedPolicy,
-    fibs: &Fibs6,
-    objects: &ObjectHandle,
-    neighbours: &Neighbours,
-    (events, of_routers): (&EventSender<neighbour::Event>, &EventSender<RouterEvent>),
-) -> Result<Nodes, GraphError> {
+fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
+    let events = starting.events(Router::handle_neighbour);
+    let of_routers = starting.events(handle);
+    starting.own(OfRouters::default());
+    starting.own(Detection::default());
+    starting.own(Proxied::default());
+    let (policy, learning) = (starting.shared(), starting.shared());
+    let Starting { graph, core, .. } = starting;
+    let (view, fibs, objects) = (&core.view, &core.fibs6, &core.objects);
     let tables = input::Tables {
         view: view.clone(),
-        neighbours: neighbours.shared(),
-        policy: neighbours.shared_policy(),
+        neighbours: core.neighbours.clone(),
+        policy: learning.clone(),
         routes: OnLink::new(fibs, objects),
     };
-    let redirecting = Tables { objects: objects.clone(), view: view.clone(), policy: policy.clone() };
+    let redirecting = Tables { objects: objects.clone(), view: view.clone(), policy };
     graph.register(redirect::spec(), move |_| {
         Behaviour::Expand(Box::new(Redirect::<redirect::Advice6>::new(redirecting.clone())))
     })?;
-    let (sender, of_routers) = (events.clone(), of_routers.clone());
+    let sender = events.clone();
     graph.register(input::spec(), move |_| {
         Behaviour::Map(Box::new(input::NdInput::new(tables.clone(), sender.clone(), of_routers.clone())))
     })?;
-    let (known, used, sender) = (neighbours.shared(), objects.clone(), events.clone());
+    let (known, used, sender) = (core.neighbours.clone(), objects.clone(), events.clone());
     graph.register(stale::spec(), move |_| {
         Behaviour::Map(Box::new(StaleNeighbour::new(known.clone(), used.clone(), sender.clone())))
     })?;
-    let (held, gleaned, events) = (objects.clone(), objects.clone(), events.clone());
-    let (known, policy) = (neighbours.shared(), neighbours.shared_policy());
+    let (held, gleaned) = (objects.clone(), objects.clone());
+    let known = core.neighbours.clone();
     let share = graph.pool().capacity() as usize / graph.workers();
-    let discover = graph.register(resolve::spec(Family::Ip6), move |_| {
-        let resolve = Resolve::new(Family::Ip6, held.clone(), events.clone(), known.clone(), policy.clone(), share);
+    let node = graph.register(resolve::spec(Family::Ip6), move |_| {
+        let resolve = Resolve::new(Family::Ip6, held.clone(), events.clone(), known.clone(), learning.clone(), share);
         Behaviour::Expand(Box::new(resolve))
     })?;
-    let (known, view) = (neighbours.shared(), view.clone());
+    let (known, view) = (core.neighbours.clone(), view.clone());
     graph.register(glean::spec(Family::Ip6), move |_| {
         Behaviour::Map(Box::new(Glean::new(Family::Ip6, known.clone(), gleaned.clone(), view.clone())))
     })?;
-    Ok(Nodes { discover })
+    let resolver = Resolver { node, ask: send::solicit, announce: send::announce };
+    starting.state::<Resolvers>()[Family::Ip6] = Some(resolver);
+    Ok(())
 }

@@ -30,7 +30,8 @@ pub enum ProxyError {
 }
 
 /// The hosts that the router answers for, and the interfaces behind which they are.
-pub type Proxied = BTreeSet<(InterfaceIndex, Ipv6Addr)>;
+#[derive(Default)]
+pub(super) struct Proxied(BTreeSet<(InterfaceIndex, Ipv6Addr)>);
 
 /// The host route of a host.
 fn route(index: InterfaceIndex, host: Ipv6Addr) -> (Prefix, Path) {
@@ -56,12 +57,12 @@ impl Router {
         }
         let table = interface.ip6.table;
         self.check_proxied(table, host)?;
-        if self.proxied.len() >= MAX_PROXIED {
+        if self.state::<Proxied>().0.len() >= MAX_PROXIED {
             return Err(ProxyError::TooMany.into());
         }
         let (prefix, path) = route(index, host);
         self.add_route_in(table, prefix, Source::Proxy, vec![path], true)?;
-        self.proxied.insert((index, host));
+        self.state_mut::<Proxied>().0.insert((index, host));
         self.settle_proxied_host(table, host);
         Ok(())
     }
@@ -101,12 +102,12 @@ impl Router {
     pub fn remove_proxied_host(&mut self, index: InterfaceIndex, host: Ipv6Addr) -> Result<(), Error> {
         let interface = self.interfaces.get(index)?;
         let (name, table) = (interface.name.clone(), interface.ip6.table);
-        if !self.proxied.contains(&(index, host)) {
+        if !self.state::<Proxied>().0.contains(&(index, host)) {
             return Err(ProxyError::NotThere { host, name }.into());
         }
         let (prefix, path) = route(index, host);
         self.remove_route_in(table, prefix, Source::Proxy, &[path])?;
-        self.proxied.remove(&(index, host));
+        self.state_mut::<Proxied>().0.remove(&(index, host));
         // A learned neighbour may have been reachable by that route only. A neighbour that an operator configured
         // stays.
         let key = NeighbourKey::new(index, host);
@@ -120,12 +121,12 @@ impl Router {
 
     /// The hosts that the router answers for, with the interfaces behind which they are.
     pub fn proxied_hosts(&self) -> impl Iterator<Item = (InterfaceIndex, Ipv6Addr)> + '_ {
-        self.proxied.iter().copied()
+        self.state::<Proxied>().0.iter().copied()
     }
 
     /// Called when an interface is deleted, together with its routes.
     pub(crate) fn forget_proxied_hosts(&mut self, index: InterfaceIndex) {
-        if self.proxied.extract_if(.., |(of, _)| *of == index).count() > 0 {
+        if self.state_mut::<Proxied>().0.extract_if(.., |(of, _)| *of == index).count() > 0 {
             self.settle_all_proxied();
         }
     }

@@ -15,7 +15,7 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
-use wire::{Family, MacAddress};
+use wire::MacAddress;
 
 /// VPP's defaults.
 const REPEAT: u32 = 1;
@@ -88,13 +88,13 @@ impl Router {
         if !is_gratuitous && !self.is_on_link(&key) {
             return fail(format!("{} is on no network of {name} ('show interface address {name}')", key.address));
         }
-        if self.arpings.live.len() >= MOST {
+        if self.state::<Arpings>().live.len() >= MOST {
             return fail(format!("{MOST} run already"));
         }
         let (report, outcome) = bounded(1);
         let reader = Arc::new(());
         let now = Instant::now();
-        self.arpings.live.push(Arping {
+        self.state_mut::<Arpings>().live.push(Arping {
             key,
             is_gratuitous,
             repeat,
@@ -111,11 +111,11 @@ impl Router {
 
     /// Sends what is due, checks for answers, and ends those that have all their answers or whose client has gone.
     pub(crate) fn tick_arpings(&mut self, now: Instant) {
-        if self.arpings.live.is_empty() {
+        if self.state::<Arpings>().live.is_empty() {
             return;
         }
-        self.arpings.looked = Some(now);
-        let mut live = std::mem::take(&mut self.arpings.live);
+        self.state_mut::<Arpings>().looked = Some(now);
+        let mut live = std::mem::take(&mut self.state_mut::<Arpings>().live);
         live.retain_mut(|arping| {
             let goes_on = self.advance_arping(arping, now);
             if !goes_on {
@@ -124,7 +124,7 @@ impl Router {
             }
             goes_on
         });
-        self.arpings.live = live;
+        self.state_mut::<Arpings>().live = live;
     }
 
     /// Returns whether it continues.
@@ -151,10 +151,9 @@ impl Router {
         arping.outcome.sent += 1;
         let is_last = arping.outcome.sent == arping.repeat;
         arping.due = now + if is_last { arping.interval.clamp(PATIENCE, MOST_PATIENCE) } else { arping.interval };
-        match (arping.is_gratuitous, key.address) {
-            (true, IpAddr::V4(address)) => self.announce(key.interface, address),
-            (true, IpAddr::V6(address)) => self.announce6(key.interface, address),
-            (false, _) => arping.waits = Some(self.ask_on_wire(key)),
+        match arping.is_gratuitous {
+            true => self.announce(key.interface, key.address),
+            false => arping.waits = Some(self.ask_on_wire(key)),
         }
         // No host answers an announcement.
         !(arping.is_gratuitous && is_last)
@@ -165,10 +164,7 @@ impl Router {
         match self.neighbours.get(&key).map(|known| known.state) {
             Some(state) if state.mac().is_some() => {
                 let heard = self.neighbours.heard_at(&key);
-                match key.family() {
-                    Family::Ip4 => self.send_arp_request(key, MacAddress::BROADCAST),
-                    Family::Ip6 => self.send_solicitation(key, MacAddress::BROADCAST),
-                }
+                (self.resolver(key.family()).ask)(self, key, MacAddress::BROADCAST);
                 Some(heard)
             }
             // A request for it is already pending.

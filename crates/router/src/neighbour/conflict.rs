@@ -76,10 +76,7 @@ impl Router {
         }
         if self.neighbours.conflicts.note(key, mac, now) {
             log::warn!("{mac} on {name} claims {}, which is ours: two hosts have one address", key.address);
-            match key.address {
-                IpAddr::V4(address) => self.announce(key.interface, address),
-                IpAddr::V6(address) => self.announce6(key.interface, address),
-            }
+            self.announce(key.interface, key.address);
         }
     }
 

@@ -11,7 +11,7 @@ use super::{Event, Evidence, NeighbourKey};
 use crate::ip::class;
 use crate::ip::control::{Path, PathAction, Source};
 use crate::{Error, Router, check_memory};
-use graph::{InterfaceIndex, NodeIndex};
+use graph::InterfaceIndex;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
@@ -204,7 +204,7 @@ impl Router {
     /// does both between two rounds, so that the held packets go before those that it receives next.
     fn release_waiting(&mut self, key: NeighbourKey) {
         let mut adjacencies = self.prepare_adjacencies(key);
-        let node = self.waiting_node(key.family());
+        let node = self.resolver(key.family()).node;
         self.graph.call(|_| {
             let adjacencies = std::mem::take(&mut adjacencies);
             Box::new(move |core| {
@@ -331,17 +331,9 @@ impl Router {
         }
     }
 
-    /// The node that holds packets for unknown neighbours.
-    fn waiting_node(&self, family: Family) -> NodeIndex {
-        match family {
-            Family::Ip4 => self.nodes.arp.arp,
-            Family::Ip6 => self.nodes.nd.discover,
-        }
-    }
-
     /// Sends a message to the node that holds packets, on all workers.
     fn for_waiting(&self, key: NeighbourKey, act: fn(&mut Resolve, NeighbourKey)) {
-        let node = self.waiting_node(key.family());
+        let node = self.resolver(key.family()).node;
         self.graph.call(|_| {
             Box::new(move |core| {
                 if let Some(resolve) = core.node::<Resolve>(node) {
@@ -422,9 +414,6 @@ impl Router {
         };
         neighbour.due = Some(now + REQUEST_INTERVAL);
         self.move_neighbour(key, neighbour);
-        match family {
-            Family::Ip4 => self.send_arp_request(key, to),
-            Family::Ip6 => self.send_solicitation(key, to),
-        }
+        (self.resolver(family).ask)(self, key, to);
     }
 }

@@ -4,7 +4,7 @@
 
 use super::conflict::Conflicts;
 use super::policy::{Policy, SharedPolicy};
-use super::table::{Shared, Table, Word};
+use super::table::{Table, Word};
 use super::{ByFamily, NeighbourKey};
 use crate::Error;
 use crate::rate::Throttle;
@@ -12,7 +12,6 @@ use graph::{InterfaceIndex, time};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Bound;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wire::{Family, MacAddress};
 
@@ -176,15 +175,6 @@ impl Neighbours {
             ticked: Instant::now(),
             adjacencies: HashMap::new(),
         }
-    }
-
-    /// The workers' table of neighbours, and the operators' settings, for their nodes.
-    pub(crate) fn shared(&self) -> Arc<Shared> {
-        self.table.shared()
-    }
-
-    pub(crate) fn shared_policy(&self) -> SharedPolicy {
-        self.shared_policy.clone()
     }
 
     /// Frees the memory of removed neighbours.

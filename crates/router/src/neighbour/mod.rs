@@ -18,6 +18,7 @@ pub(crate) mod limit;
 pub mod policy;
 pub mod reachability;
 pub mod resolve;
+pub(crate) mod resolver;
 pub(crate) mod stale;
 pub(crate) mod table;
 
@@ -28,13 +29,21 @@ use std::net::IpAddr;
 use std::ops::{Index, IndexMut};
 use wire::{Family, MacAddress};
 
+use arping::Arpings;
+use resolver::Resolvers;
+
 pub(crate) const CAPABILITY: Description = Description {
     name: "neighbour",
+    start: |starting| {
+        starting.own(Resolvers::default());
+        starting.own(Arpings::default());
+        Ok(())
+    },
     commands: cli::register,
     statements: &[(Phase::Neighbours, Part::Few(config::limits)), (Phase::Neighbours, Part::Many(config::statements))],
     ticks: &[
         Tick::new(|router, now| router.tick_neighbours(now), |router| router.neighbours.next_due()),
-        Tick::new(|router, now| router.tick_arpings(now), |router| router.arpings.next_due()),
+        Tick::new(|router, now| router.tick_arpings(now), |router| router.state::<Arpings>().next_due()),
     ],
     ..Description::NONE
 };

@@ -7,11 +7,11 @@
 //!
 //! The node finds the object in `target` ([`tables::object::ObjectRef::custom`]).
 
-use crate::capability::{Chapter, Description, Stage};
+use crate::capability::{Chapter, Description, Stage, Starting};
 use crate::ip::class;
 use crate::ip::control::{Path, PathAction};
 use crate::{Error, Router};
-use graph::{Behaviour, Context, Graph, GraphError, Map, NodeIndex, NodeSpec, Snapshot, Vector};
+use graph::{Behaviour, Context, Map, NodeIndex, NodeSpec, Snapshot, Vector};
 use std::collections::BTreeMap;
 use std::fmt;
 use tables::object::MAX_CUSTOM;
@@ -29,6 +29,7 @@ graph::edges! {
 pub(crate) const CAPABILITY: Description = Description {
     name: "object",
     description: "Routes to the nodes of other capabilities",
+    start,
     nodes: &["object-dispatch"],
     chapters: &[Chapter { stage: Stage::Network, title: "Tunnels", about: "", nodes: &["object-dispatch"] }],
     ..Description::NONE
@@ -55,19 +56,17 @@ fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
 }
 
 /// Nodes that control calls.
-pub(crate) struct Nodes {
-    pub dispatch: NodeIndex,
+struct Nodes {
+    dispatch: NodeIndex,
 }
 
-/// Registers the capability's node.
-///
-/// # Errors
-/// When the graph is full.
-pub(crate) fn register(graph: &mut Graph, objects: &ObjectHandle) -> Result<Nodes, GraphError> {
+fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     let spec = NodeSpec { name: "object-dispatch".into(), edges: Edge::EDGES, counters: &[], trace };
-    let objects = objects.clone();
-    let dispatch = graph.register(spec, move |_| Behaviour::Map(Box::new(Dispatch { objects: objects.clone() })))?;
-    Ok(Nodes { dispatch })
+    let objects = starting.core.objects.clone();
+    let dispatch = move |_| Behaviour::Map(Box::new(Dispatch { objects: objects.clone() }));
+    let dispatch = starting.graph.register(spec, dispatch)?;
+    starting.own(Nodes { dispatch });
+    Ok(())
 }
 
 /// What a node registered for objects.
@@ -143,7 +142,7 @@ impl Router {
     /// # Errors
     /// When there is no such node, or too many edges.
     pub fn register_object_kind(&mut self, name: &'static str, node: &str) -> Result<ObjectKind, Error> {
-        let edge = self.graph.connect(self.nodes.object.dispatch, node)?;
+        let edge = self.graph.connect(self.state::<Nodes>().dispatch, node)?;
         Ok(ObjectKind { edge, name })
     }
 

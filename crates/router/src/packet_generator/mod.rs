@@ -32,7 +32,7 @@ pub(crate) const CAPABILITY: Description = Description {
 };
 
 fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
-    let (graph, rx) = (&mut *starting.graph, starting.counters.rx.clone());
+    let (graph, rx) = (&mut *starting.graph, starting.core.counters.rx.clone());
     let arc = graph.arc(drivers::input::ARC)?;
     let input = graph.register(PgInput::spec(entry::Edge::EDGES), move |_| {
         Behaviour::Source(Box::new(PgInput::new(arc, rx.clone())))

@@ -1,5 +1,6 @@
 //! Commands on punting, as VPP has them.
 
+use super::Punts;
 use super::control::{MAX_RATE, Redirect, word};
 use crate::Router;
 use command::{Args, Command, CommandError, CommandSet, Done, reply};
@@ -77,7 +78,10 @@ fn register_family(set: &mut CommandSet<Router>, family: Family) {
             tx: name(redirect.interface),
             forwarding: router.adjacency_text(family, redirect.adjacency),
         };
-        reply(ShowPunts { redirects: router.punts.iter(family).map(way).collect(), rate: router.punts.rate(family) })
+        reply(ShowPunts {
+            redirects: router.state::<Punts>().iter(family).map(way).collect(),
+            rate: router.state::<Punts>().rate(family),
+        })
     };
     set.add(Command::new(&format!("show {ip} punt redirect"), "Show the redirects of punted packets.", show));
 }

@@ -1,5 +1,6 @@
 //! Punting as the commands that set it.
 
+use super::Punts;
 use super::control::word;
 use crate::Router;
 use crate::config::Statement;
@@ -16,7 +17,7 @@ pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
 fn of_family(router: &Router, family: Family, into: &mut Vec<Statement>) {
     let ip = word(family);
     let name = |index: InterfaceIndex| router.interfaces.get(index).map(|interface| interface.name.clone());
-    for (rx, redirect) in router.punts.iter(family) {
+    for (rx, redirect) in router.state::<Punts>().iter(family) {
         let (Ok(tx), Ok(rx)) = (name(redirect.interface), rx.map(name).transpose()) else { continue };
         let from = rx.as_deref().unwrap_or("all");
         let line = format!("{ip} punt redirect add rx {from} via {} {tx}", redirect.next_hop);
@@ -26,7 +27,7 @@ fn of_family(router: &Router, family: Family, into: &mut Vec<Statement>) {
         statement.needs.extend(rx.as_deref().map(removal));
         into.push(statement);
     }
-    if let Some(rate) = router.punts.rate(family) {
+    if let Some(rate) = router.state::<Punts>().rate(family) {
         let line = format!("set {ip} punt rate {rate}");
         into.push(Statement::new(line, format!("set {ip} punt rate default")).replaced_by_itself());
     }

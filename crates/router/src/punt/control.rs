@@ -1,6 +1,6 @@
 //! Where packets for the host go, as control keeps it, and the operations on it.
 
-use super::{PuntTable, ToHost};
+use super::{PuntTable, SharedPunts, ToHost};
 use crate::interface::Interface;
 use crate::ip::class;
 use crate::ip::control::TableIndex;
@@ -26,12 +26,12 @@ pub struct Redirect {
 }
 
 /// Control's state of punting.
-#[derive(Debug, Default)]
 pub struct Punts {
     ip4: OfFamily,
     ip6: OfFamily,
     /// What nodes see.
     published: RefCell<PuntTable>,
+    table: SharedPunts,
 }
 
 #[derive(Debug, Default)]
@@ -69,6 +69,10 @@ impl OfFamily {
 }
 
 impl Punts {
+    pub(super) fn new(table: SharedPunts) -> Punts {
+        Punts { ip4: OfFamily::default(), ip6: OfFamily::default(), published: RefCell::default(), table }
+    }
+
     fn of(&self, family: Family) -> &OfFamily {
         match family {
             Family::Ip4 => &self.ip4,
@@ -121,7 +125,7 @@ impl Router {
         let object = self.share_adjacency(NeighbourKey::new(interface, next_hop))?;
         let adjacency = Leaf::new(class::ADJACENCY, object);
         let family = Family::of(next_hop);
-        let before = self.punts.of_mut(family).insert(rx, Redirect { next_hop, interface, adjacency });
+        let before = self.state_mut::<Punts>().of_mut(family).insert(rx, Redirect { next_hop, interface, adjacency });
         let ways = [interface].into_iter().chain(before.iter().map(|before| before.interface));
         self.publish_ways(family, [rx], ways);
         before.into_iter().for_each(|before| self.ip.release(before.adjacency));
@@ -155,7 +159,8 @@ impl Router {
     /// # Errors
     /// When they had none.
     pub fn remove_punt_redirect(&mut self, family: Family, rx: Option<InterfaceIndex>) -> Result<(), Error> {
-        let gone = self.punts.of_mut(family).remove(rx).ok_or(Error::NoSuchPunt { word: word(family) })?;
+        let gone =
+            self.state_mut::<Punts>().of_mut(family).remove(rx).ok_or(Error::NoSuchPunt { word: word(family) })?;
         self.publish_ways(family, [rx], [gone.interface]);
         self.ip.release(gone.adjacency);
         Ok(())
@@ -163,14 +168,14 @@ impl Router {
 
     /// Sets how many packets of a family a second each worker punts at most; none is no bound.
     pub fn set_punt_rate(&mut self, family: Family, rate: Option<u32>) {
-        self.punts.of_mut(family).rate = rate;
+        self.state_mut::<Punts>().of_mut(family).rate = rate;
         self.publish_ways(family, [], []);
     }
 
     /// An interface goes away, and with it what was to come from it or go to it.
     pub(crate) fn forget_punts(&mut self, index: InterfaceIndex) {
         for family in Family::ALL {
-            let by: Vec<_> = self.punts.of(family).by(index).chain([Some(index)]).collect();
+            let by: Vec<_> = self.state::<Punts>().of(family).by(index).chain([Some(index)]).collect();
             for rx in by {
                 // Most have none.
                 let _ = self.remove_punt_redirect(family, rx);
@@ -187,7 +192,7 @@ impl Router {
             false => self.table_of(way, family) == self.table_of(index, family),
         };
         let from = (address, InterfaceIndex(0), None);
-        let to_it = self.punts.of(family).by_hop.range(from..).take_while(|(hop, ..)| *hop == address);
+        let to_it = self.state::<Punts>().of(family).by_hop.range(from..).take_while(|(hop, ..)| *hop == address);
         match to_it.into_iter().any(|(_, way, _)| is_it(*way)) {
             true => Err(Error::PuntedTo { address, word: word(family) }),
             false => Ok(()),
@@ -197,7 +202,7 @@ impl Router {
     /// Refuses to have an interface to which packets for the host are sent in a table where they would be sent to
     /// this router.
     pub(crate) fn check_punted_move(&self, index: InterfaceIndex, family: Family, to: TableIndex) -> Result<(), Error> {
-        let known = self.punts.of(family);
+        let known = self.state::<Punts>().of(family);
         let mut ways = known.by(index).filter_map(|rx| known.redirects.get(&rx));
         match ways.find(|redirect| self.is_own_in(to, index, redirect.next_hop)) {
             Some(redirect) => Err(Error::PuntToOurselves(redirect.next_hop)),
@@ -208,7 +213,7 @@ impl Router {
     /// An interface may be usable now, or not any more: nodes see the ways by it, or not.
     pub(crate) fn punt_link_changed(&self, index: InterfaceIndex) {
         for family in Family::ALL {
-            let of: Vec<_> = self.punts.of(family).by(index).collect();
+            let of: Vec<_> = self.state::<Punts>().of(family).by(index).collect();
             if !of.is_empty() {
                 self.publish_ways(family, of, [index]);
             }
@@ -223,13 +228,13 @@ impl Router {
         of: impl IntoIterator<Item = Option<InterfaceIndex>>,
         by: impl IntoIterator<Item = InterfaceIndex>,
     ) {
-        let known = self.punts.of(family);
+        let known = self.state::<Punts>().of(family);
         let way = |rx: Option<InterfaceIndex>| {
             let redirect = known.redirects.get(&rx)?;
             let is_usable = self.interfaces.get(redirect.interface).is_ok_and(|interface| interface.is_usable());
             is_usable.then_some(ToHost { interface: redirect.interface, adjacency: redirect.adjacency })
         };
-        let mut table = self.punts.published.borrow_mut();
+        let mut table = self.state::<Punts>().published.borrow_mut();
         let ways = table.of_mut(family);
         for rx in of {
             match rx {
@@ -244,7 +249,7 @@ impl Router {
             ways.back.set(index.0 as usize, first.and_then(way));
         }
         ways.limit = known.rate.map(|per_second| Limit { per_second, burst: per_second.div_ceil(10) });
-        self.punt_table.publish(table.clone());
+        self.state::<Punts>().table.publish(table.clone());
         // Many changes in a row must not leave as many tables behind until the next tick.
         self.graph.domain().collect();
     }

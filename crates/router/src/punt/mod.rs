@@ -17,12 +17,12 @@ mod unclaimed;
 pub use control::Punts;
 pub(crate) use unclaimed::Unclaimed;
 
-use crate::capability::{Chapter, Description, Stage};
+use crate::Error;
+use crate::capability::{Chapter, Description, Stage, Starting};
 use crate::chunks::Chunks;
 use crate::config::{Part, Phase};
-use crate::interface::InterfaceCounters;
 use crate::rate::Limit;
-use graph::{Behaviour, Graph, GraphError, InterfaceIndex};
+use graph::{Behaviour, InterfaceIndex};
 use node::Punt;
 use rcu::Published;
 use std::sync::Arc;
@@ -35,6 +35,7 @@ pub(crate) const PUNTED: u32 = graph::flag::claimable(1);
 pub(crate) const CAPABILITY: Description = Description {
     name: "punt",
     description: "Packets for the host behind this router",
+    start,
     flags: PUNTED,
     nodes: &["ip4-punt", "ip4-punt-redirect", "ip6-punt", "ip6-punt-redirect"],
     arcs: &[("ip4-punt", node::end_of_arc(Family::Ip4)), ("ip6-punt", node::end_of_arc(Family::Ip6))],
@@ -104,15 +105,14 @@ impl Ways {
     }
 }
 
-/// Registers the capability's nodes.
-///
-/// # Errors
-/// When the graph is full.
-pub(crate) fn register(graph: &mut Graph, table: &SharedPunts, counters: &InterfaceCounters) -> Result<(), GraphError> {
+fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
+    let table = starting.shared();
+    starting.own(Punts::new(table.clone()));
+    let Starting { graph, core, .. } = starting;
     for family in Family::ALL {
         let arc = graph.arc(begin::arc(family))?;
         graph.register(begin::spec(family), move |_| Behaviour::Map(Box::new(begin::Begin::new(arc))))?;
-        let (table, punts) = (table.clone(), counters.punts.clone());
+        let (table, punts) = (table.clone(), core.counters.punts.clone());
         let node = move || Punt::new(family, table.clone(), punts.clone());
         graph.register(node::spec(family), move |_| Behaviour::Map(Box::new(node())))?;
     }

@@ -1,6 +1,7 @@
 //! Commands on reassembly. VPP sets these limits by its API (`ip_reassembly_set`), whose words
 //! are taken, and shows them by the command that is here too.
 
+use super::Reassembly;
 use super::{Limits, Shown};
 use crate::Router;
 use crate::inspect::worker_name;
@@ -46,7 +47,8 @@ fn register_of(set: &mut CommandSet<Router>, family: Family) {
             ),
             &format!("Set the limits of {family_name} reassembly. `default` restores all limits that are not named."),
             move |router: &mut Router, args: &Args| {
-                let now = if args.flag("default") { Limits::of(family) } else { router.reassembly.limits(family) };
+                let now =
+                    if args.flag("default") { Limits::of(family) } else { router.state::<Reassembly>().limits(family) };
                 let limits = Limits {
                     timeout: args.optional("timeout")?.unwrap_or(now.timeout),
                     max_reassemblies: args.optional("datagrams")?.unwrap_or(now.max_reassemblies),
@@ -89,7 +91,7 @@ fn show(router: &mut Router, family: Family, args: &Args) -> Result<Box<dyn Repl
     let workers: Vec<_> = workers.into_iter().flatten().collect();
     reply(ShowReassembly {
         family,
-        limits: router.reassembly.limits(family),
+        limits: router.state::<Reassembly>().limits(family),
         reassemblies: workers.iter().map(|worker| worker.datagrams).sum(),
         buffers: workers.iter().map(|worker| worker.buffers).sum(),
         unheard,

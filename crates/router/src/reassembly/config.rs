@@ -1,6 +1,7 @@
 //! The limits as the commands that set those that are not the default.
 
 use super::Limits;
+use super::Reassembly;
 use super::cli::{command, words};
 use crate::Router;
 use crate::config::Statement;
@@ -8,7 +9,7 @@ use wire::Family;
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     for family in Family::ALL {
-        let (limits, default) = (router.reassembly.limits(family), Limits::of(family));
+        let (limits, default) = (router.state::<Reassembly>().limits(family), Limits::of(family));
         let set: Vec<String> = words(&limits)
             .into_iter()
             .zip(words(&default))

@@ -3,28 +3,24 @@
 use super::node::LocalReassembly;
 use super::{Limits, Shown};
 use crate::Router;
-use graph::Core;
+use crate::neighbour::ByFamily;
+use graph::{Core, NodeIndex};
 use wire::Family;
 
 /// What control knows of reassembly.
 #[derive(Debug)]
 pub struct Reassembly {
-    ip4: Limits,
-    ip6: Limits,
-}
-
-impl Default for Reassembly {
-    fn default() -> Reassembly {
-        Reassembly { ip4: Limits::of(Family::Ip4), ip6: Limits::of(Family::Ip6) }
-    }
+    limits: ByFamily<Limits>,
+    nodes: ByFamily<NodeIndex>,
 }
 
 impl Reassembly {
+    pub(super) fn new(nodes: ByFamily<NodeIndex>) -> Reassembly {
+        Reassembly { limits: ByFamily { ip4: Limits::of(Family::Ip4), ip6: Limits::of(Family::Ip6) }, nodes }
+    }
+
     pub fn limits(&self, family: Family) -> Limits {
-        match family {
-            Family::Ip4 => self.ip4,
-            Family::Ip6 => self.ip6,
-        }
+        self.limits[family]
     }
 }
 
@@ -40,11 +36,9 @@ pub struct InProgress {
 impl Router {
     /// Sets the limits of a family's reassembly, on all workers.
     pub fn set_reassembly_limits(&mut self, family: Family, limits: Limits) {
-        match family {
-            Family::Ip4 => self.reassembly.ip4 = limits,
-            Family::Ip6 => self.reassembly.ip6 = limits,
-        }
-        let node = self.nodes.reassembly.of(family);
+        let reassembly = self.state_mut::<Reassembly>();
+        reassembly.limits[family] = limits;
+        let node = reassembly.nodes[family];
         self.graph.call(|_| {
             Box::new(move |core| {
                 if let Some(node) = core.node::<LocalReassembly>(node) {
@@ -56,7 +50,7 @@ impl Router {
 
     /// What each worker has in progress, with at most so many datagrams of each; none of one that does not answer.
     pub fn reassemblies(&self, family: Family, most: usize) -> Vec<Option<InProgress>> {
-        let node = self.nodes.reassembly.of(family);
+        let node = self.state::<Reassembly>().nodes[family];
         let ask = |worker| {
             let look = move |core: &mut Core| core.node::<LocalReassembly>(node).map(|node| node.shown(most));
             let (datagrams, buffers, oldest) = self.graph.ask(worker, look).ok()?.unwrap_or_default();

@@ -17,16 +17,18 @@ pub use control::Reassembly;
 pub use datagrams::Shown;
 pub use limits::Limits;
 
-use crate::capability::{Chapter, Description, Stage};
+use crate::Error;
+use crate::capability::{Chapter, Description, Stage, Starting};
 use crate::config::{Part, Phase};
-use crate::ip::fibs::{Fibs4, Fibs6};
-use graph::{Behaviour, Graph, GraphError, NodeIndex};
+use crate::neighbour::ByFamily;
+use graph::Behaviour;
 use node::Tables;
 use wire::Family;
 
 pub(crate) const CAPABILITY: Description = Description {
     name: "reassembly",
     description: "Reassembly of fragmented datagrams to the router (RFC 815)",
+    start,
     nodes: &[node::NAME4, node::NAME6],
     commands: cli::register,
     statements: &[(Phase::Services, Part::Few(config::statements))],
@@ -37,34 +39,18 @@ pub(crate) const CAPABILITY: Description = Description {
     ..Description::NONE
 };
 
-/// Nodes that control talks to.
-pub(crate) struct Nodes {
-    ip4: NodeIndex,
-    ip6: NodeIndex,
-}
-
-impl Nodes {
-    pub fn of(&self, family: Family) -> NodeIndex {
-        match family {
-            Family::Ip4 => self.ip4,
-            Family::Ip6 => self.ip6,
-        }
-    }
-}
-
-/// Registers the capability's nodes.
-///
-/// # Errors
-/// When the graph is full.
-pub(crate) fn register(graph: &mut Graph, fibs4: &Fibs4, fibs6: &Fibs6) -> Result<Nodes, GraphError> {
+fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
+    let Starting { graph, core, .. } = starting;
     // A quarter of the packet memory each at most: fragments must not starve the rest.
     let most = graph.pool().capacity() as usize / 4 / graph.workers();
     let mut register = |family: Family, tables: Tables| {
         let node = move || node::LocalReassembly::new(tables.clone(), most);
         graph.register(node::spec(family), move |_| Behaviour::Expand(Box::new(node())))
     };
-    Ok(Nodes {
-        ip4: register(Family::Ip4, Tables::Ip4(fibs4.clone()))?,
-        ip6: register(Family::Ip6, Tables::Ip6(fibs6.clone()))?,
-    })
+    let nodes = ByFamily {
+        ip4: register(Family::Ip4, Tables::Ip4(core.fibs.clone()))?,
+        ip6: register(Family::Ip6, Tables::Ip6(core.fibs6.clone()))?,
+    };
+    starting.own(Reassembly::new(nodes));
+    Ok(())
 }

@@ -253,7 +253,7 @@ fn advertise(router: &mut Router, index: InterfaceIndex, to: Ipv6Addr, mac: MacA
 }
 
 /// Handles a message that a worker received.
-pub(crate) fn handle(router: &mut Router, event: RouterEvent) {
+pub(super) fn handle(router: &mut Router, event: RouterEvent) {
     match event {
         RouterEvent::Solicited(index, host) => solicited_by(router, index, host),
         RouterEvent::Heard(index, address, mac, told) => heard_router(router, index, address, mac, told),

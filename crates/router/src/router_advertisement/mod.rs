@@ -12,18 +12,19 @@ mod control;
 mod message;
 mod settings;
 
-pub(crate) use control::handle;
 pub use control::{Advertising, set};
 pub use settings::{PrefixSettings, Settings, SettingsError};
 
 use crate::capability::{Description, Farewell, Parting, Tick};
 use crate::config::{Part, Phase};
+use crate::nd::OfRouters;
 
 pub(crate) const CAPABILITY: Description = Description {
     name: "router-advertisement",
     description: "Routers advertise prefixes and themselves to IPv6 hosts (RFC 4861)",
     start: |starting| {
         starting.own(control::Advertising::default());
+        starting.state::<OfRouters>().0 = Some(control::handle);
         Ok(())
     },
     hears: control::hears,

@@ -4,6 +4,7 @@ use crate::bed::{Bed, Errors, Port, error, prefix};
 use crate::packet::*;
 use graph::InterfaceIndex;
 use quiver_router::ip::control::Source;
+use quiver_router::local::UdpListeners;
 use std::time::Duration;
 use wire::MacAddress;
 
@@ -503,7 +504,7 @@ fn who_goes_gives_the_address_back() {
     assert_eq!((addresses(&bed, wan.index), default_routes(&bed)), (Vec::new(), Vec::new()));
     assert!(bed.router.ip.routes().is_empty());
     assert_eq!(bed.command("show dhcp client").unwrap(), "no interface has a DHCP client\n");
-    assert_eq!(bed.router.udp.iter().count(), 0);
+    assert_eq!(bed.router.state::<UdpListeners>().iter().count(), 0);
     let refused = bed.command("set dhcp client del intfc wan").unwrap_err();
     assert!(refused.contains("wan has no DHCP client"), "{refused}");
     bed.advance(Duration::from_secs(7200));

@@ -3,7 +3,7 @@
 use crate::bed::{Arrival, Bed, Port, error, host_mac};
 use crate::packet::*;
 use command::{Format, Reply};
-use quiver_router::icmp::ping::MAX_PINGS;
+use quiver_router::icmp::ping::{MAX_PINGS, Pings};
 use std::time::Duration;
 
 /// The identifier and sequence number of an echo request that a port sent.
@@ -44,7 +44,7 @@ fn reply_to(asked: Asked, data: &[u8]) -> Packet {
 
 /// The report of a ping, without the times. The ping must have ended: otherwise reading would never end.
 pub fn told(bed: &Bed, reply: &dyn Reply) -> String {
-    assert!(bed.router.pings.is_empty());
+    assert!(bed.router.state::<Pings>().is_empty());
     let mut text = String::new();
     for line in reply.text().lines() {
         match line.split_once(" time=") {
@@ -74,7 +74,7 @@ fn requests_are_paced_and_replies_told() {
         assert_eq!(e1.sent().len(), 0, "not before its time");
         bed.advance(Duration::from_millis(101));
     }
-    assert!(bed.router.pings.is_empty(), "all answered: nothing is waited for");
+    assert!(bed.router.state::<Pings>().is_empty(), "all answered: nothing is waited for");
     assert_eq!(
         told(&bed, &*reply),
         "116 bytes from 10.0.1.2: icmp_seq=1 ttl=61 ms\n116 bytes from 10.0.1.2: icmp_seq=2 ttl=62 ms\n\
@@ -131,7 +131,7 @@ fn what_is_no_answer_does_not_count() {
     bed.advance(Duration::from_secs(1));
     e1.sent();
     bed.advance(Duration::from_secs(2));
-    assert!(bed.router.pings.is_empty());
+    assert!(bed.router.state::<Pings>().is_empty());
     assert_eq!(told(&bed, &*reply), "\nStatistics: 2 sent, 0 received, 100% packet loss\n");
 }
 
@@ -316,7 +316,7 @@ fn a_reader_that_goes_ends_its_ping_and_pings_are_bounded() {
     assert_eq!(e1.sent().len(), MAX_PINGS);
     drop(replies);
     bed.advance(Duration::from_millis(1001));
-    assert_eq!((e1.sent().len(), bed.router.pings.len()), (0, 0));
+    assert_eq!((e1.sent().len(), bed.router.state::<Pings>().len()), (0, 0));
 }
 
 /// A client that disconnects after some lines.
@@ -346,7 +346,7 @@ fn json_has_every_answer() {
     let (mut bed, [..]) = Bed::with_three_ports();
     let reply = bed.begin("ping 10.0.1.1 repeat 1").unwrap();
     bed.run();
-    assert!(bed.router.pings.is_empty());
+    assert!(bed.router.state::<Pings>().is_empty());
     let json = reply.json();
     assert_eq!(json["address"], "10.0.1.1");
     assert_eq!(
@@ -406,5 +406,5 @@ fn pings_whose_readers_have_gone_make_room() {
     let replies: Vec<_> = (0..MAX_PINGS).map(|_| bed.begin("ping 10.0.1.2 interval 3600 repeat 2").unwrap()).collect();
     drop(replies);
     bed.begin("ping 10.0.1.2").unwrap();
-    assert_eq!(bed.router.pings.len(), 1);
+    assert_eq!(bed.router.state::<Pings>().len(), 1);
 }

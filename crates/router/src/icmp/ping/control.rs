@@ -9,6 +9,7 @@ use crate::icmp::input::EchoInput;
 use crate::icmp6::Icmp6Input;
 use crate::ip::control::TableIndex;
 use crate::nd::dad::Standing;
+use crate::neighbour::ByFamily;
 use crate::{Error, Router};
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 use graph::{InterfaceIndex, time};
@@ -219,6 +220,8 @@ impl Ping {
 #[derive(Default)]
 pub struct Pings {
     live: Vec<Ping>,
+    /// Set when the router starts.
+    pub(crate) nodes: ByFamily<Option<super::Nodes>>,
 }
 
 impl Pings {
@@ -257,9 +260,10 @@ impl Router {
         let interval = interval.filter(|time| (MIN_INTERVAL..=MAX_INTERVAL).contains(time));
         let interval = interval.ok_or(PingError::Interval)?;
         // A ping whose client has gone makes room.
-        let left: Vec<u16> = self.pings.live.iter().filter(|ping| ping.is_left()).map(|ping| ping.identifier).collect();
+        let left: Vec<u16> =
+            self.state::<Pings>().live.iter().filter(|ping| ping.is_left()).map(|ping| ping.identifier).collect();
         left.into_iter().for_each(|identifier| self.end_ping(identifier));
-        if self.pings.live.len() == MAX_PINGS {
+        if self.state::<Pings>().live.len() == MAX_PINGS {
             return Err(PingError::TooMany.into());
         }
         let table = wanted.table.or(wanted.source.map(|index| self.table_of(index, family))).unwrap_or_default();
@@ -282,10 +286,10 @@ impl Router {
         }
         let (lines, receiver) = crossbeam_channel::bounded(LINES);
         let statistics = Arc::<Mutex<Statistics>>::default();
-        let identifier = self.pings.free_identifier();
+        let identifier = self.state::<Pings>().free_identifier();
         let answers = Answers { lines: receiver, statistics: statistics.clone() };
         let now = Instant::now();
-        self.pings.live.push(Ping {
+        self.state_mut::<Pings>().live.push(Ping {
             identifier,
             table,
             source,
@@ -318,7 +322,7 @@ impl Router {
     /// Handles a worker's report of a request or an answer.
     pub(crate) fn handle_ping(&mut self, event: Event) {
         let identifier = event.identifier();
-        if let Some(ping) = self.pings.live.iter_mut().find(|ping| ping.identifier == identifier) {
+        if let Some(ping) = self.state_mut::<Pings>().live.iter_mut().find(|ping| ping.identifier == identifier) {
             ping.answer(event);
             if ping.is_complete() || ping.is_over {
                 self.end_ping(identifier);
@@ -329,12 +333,17 @@ impl Router {
     /// Sends the requests that are due. Ends pings that have waited long enough for their answers, or whose client has
     /// gone.
     pub(crate) fn tick_pings(&mut self, now: Instant) {
-        let due = self.pings.live.iter().filter(|ping| ping.due <= now).map(|ping| ping.identifier);
+        let due = self.state::<Pings>().live.iter().filter(|ping| ping.due <= now).map(|ping| ping.identifier);
         for identifier in due.collect::<Vec<_>>() {
-            let ping = self.pings.live.iter().find(|ping| ping.identifier == identifier);
+            let ping = self.state::<Pings>().live.iter().find(|ping| ping.identifier == identifier);
             let has_member = |ping: &Ping| self.has_member(ping.wanted.family(), ping.table);
             let rx = ping.and_then(|ping| ping.wanted.link().or(has_member(ping).then_some(InterfaceIndex(0))));
-            let ping = self.pings.live.iter_mut().find(|ping| ping.identifier == identifier).expect("listed above");
+            let ping = self
+                .state_mut::<Pings>()
+                .live
+                .iter_mut()
+                .find(|ping| ping.identifier == identifier)
+                .expect("listed above");
             let sent = ping.statistics().sent;
             // A ping cannot go on either when no interface belongs to its table any more.
             let Some(rx) = rx.filter(|_| sent < ping.wanted.repeat && !ping.is_left()) else {
@@ -360,10 +369,7 @@ impl Router {
     }
 
     fn ping_nodes(&self, host: IpAddr) -> super::Nodes {
-        match Family::of(host) {
-            Family::Ip4 => self.nodes.icmp,
-            Family::Ip6 => self.nodes.icmp6,
-        }
+        self.state::<Pings>().nodes[Family::of(host)].expect("both families have nodes")
     }
 
     /// Changes, in all workers, which answers of a host the input node of its family waits for.
@@ -390,8 +396,8 @@ impl Router {
     }
 
     fn end_ping(&mut self, identifier: u16) {
-        let Some(at) = self.pings.live.iter().position(|ping| ping.identifier == identifier) else { return };
-        let ping = self.pings.live.remove(at);
+        let Some(at) = self.state::<Pings>().live.iter().position(|ping| ping.identifier == identifier) else { return };
+        let ping = self.state_mut::<Pings>().live.remove(at);
         self.change_awaited(ping.wanted.destination, move |awaited| awaited.forget(identifier));
     }
 }
