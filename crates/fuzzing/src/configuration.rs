@@ -30,6 +30,6 @@ fn stated(router: &Router) -> Vec<String> {
     lines(&router.running_config())
 }
 
-fn lines(statements: &[router::config::Statement]) -> Vec<String> {
+fn lines(statements: &[router::capability::Statement]) -> Vec<String> {
     statements.iter().map(|statement| statement.line.clone()).collect()
 }

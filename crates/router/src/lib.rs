@@ -162,12 +162,12 @@ pub enum Error {
     #[error("{0} is a sub-interface itself")]
     SubInterfaceOfOne(String),
     #[error("{wanted}: {name} takes those frames already ({takes})")]
-    FramesTaken { wanted: vlan::VlanMatch, takes: vlan::VlanMatch, name: String },
+    FramesTaken { wanted: interface::sub::VlanMatch, takes: interface::sub::VlanMatch, name: String },
     #[error(
         "{name} takes frames whose tags are not known beforehand ({takes}): only one that is made with exact-match \
          and VLAN numbers, or untagged, can have an address"
     )]
-    NoStation { name: String, takes: vlan::VlanMatch },
+    NoStation { name: String, takes: interface::sub::VlanMatch },
     #[error("{name} is named after {parent}: that can have another name")]
     NamedAfterParent { name: String, parent: String },
     #[error("{name} has no link of its own but {parent}'s ('set interface mtu packet' limits its packets)")]

@@ -1,7 +1,7 @@
 //! What operators said of ARP as the commands that say it.
 
 use crate::Router;
-use crate::config::Statement;
+use crate::capability::Statement;
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     let policy = router.neighbours.policy();

@@ -9,8 +9,7 @@ pub(crate) mod config;
 mod input;
 mod send;
 
-use crate::capability::{Chapter, Description, Stage, Starting};
-use crate::config::{Part, Phase};
+use crate::capability::{Chapter, Description, Part, Phase, Stage, Starting};
 use crate::ip::on_link::OnLink;
 use crate::neighbour::glean::{self, Glean};
 use crate::neighbour::resolve::{self, Resolve};

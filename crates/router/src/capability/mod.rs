@@ -5,12 +5,13 @@
 
 pub(crate) mod notice;
 pub(crate) mod start;
+pub(crate) mod statement;
 
 pub use crate::farewell::{Farewell, Parting};
 pub use notice::{Heard, Notice, Numbered};
 pub use start::Starting;
+pub use statement::{Part, Phase, Statement, Statements};
 
-use crate::config::{Part, Phase};
 use crate::interface::kind::InterfaceKind;
 use crate::{Error, Router};
 use command::CommandSet;

@@ -1,41 +1,10 @@
 //! Collects what operators stated, a part at a time. Routes and interfaces may be many, so other clients are answered
 //! between two parts.
 
-use super::{ConfigError, Statement, Statements};
+use super::ConfigError;
+use crate::capability::{Part, Phase, Statement, Statements};
 use crate::listing::{PAGE, Pages};
 use crate::{CAPABILITIES, Router, check_memory};
-
-/// How the statements of a part of the configuration are collected.
-pub enum Part {
-    /// Few statements: all at once.
-    Few(fn(&Router, &mut Vec<Statement>)),
-    /// As many statements as there are routes, neighbours or interfaces: some at a time.
-    Many(fn() -> Box<dyn Statements>),
-}
-
-/// When a part of the configuration is carried out: each after what it needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
-    /// The log, so that it tells of all that follows.
-    Log,
-    /// What holds for the whole router.
-    Basics,
-    /// Routing and label tables.
-    Tables,
-    /// What interfaces need to be created.
-    Sockets,
-    Interfaces,
-    /// What is enabled on interfaces.
-    OnInterfaces,
-    /// Before the neighbours: a neighbour may be on its link only because it is proxied.
-    Proxies,
-    Neighbours,
-    Routes,
-    /// Bounds, which would refuse what is there already.
-    Limits,
-    /// What the router does beyond forwarding.
-    Services,
-}
 
 /// The parts of all capabilities, in the order in which they are carried out.
 fn parts() -> Vec<&'static (Phase, Part)> {

@@ -1,7 +1,7 @@
 //! Operations on the configuration as a whole.
 
-use super::Statement;
 use super::plan::{Difference, Step, steps};
+use crate::capability::Statement;
 use crate::{Devices, Options, Router, check_memory};
 use command::{CommandError, CommandSet, FileError, Files, PathKind, complete_lines};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! From what is stated to what shall be: which commands to give, in which order, and how to
 //! take each back.
 
-use super::Statement;
+use crate::capability::Statement;
 use std::collections::{HashMap, HashSet};
 
 /// A command and the one that takes it back.

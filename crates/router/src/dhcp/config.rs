@@ -2,7 +2,7 @@
 
 use super::DhcpClients;
 use crate::Router;
-use crate::config::Statement;
+use crate::capability::Statement;
 use crate::interface;
 use crate::interface::config::removal;
 

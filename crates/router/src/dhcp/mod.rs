@@ -11,8 +11,7 @@ mod input;
 
 pub use control::{Client, DhcpClients, DhcpError, Lease, State, remove_client, set_client};
 
-use crate::capability::{Chapter, Description, Farewell, Notice, Parting, Stage, Starting, Tick};
-use crate::config::{Part, Phase};
+use crate::capability::{Chapter, Description, Farewell, Notice, Part, Parting, Phase, Stage, Starting, Tick};
 use crate::{Error, Router};
 use graph::{Behaviour, InterfaceIndex};
 use std::net::Ipv4Addr;

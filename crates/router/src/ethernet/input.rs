@@ -11,9 +11,9 @@
 //! IPv4 header, too, for the node that takes the label off.
 
 use super::station;
+use crate::interface::sub::{Found, Inner};
 use crate::interface::{InterfaceView, SharedViews, ViewTable};
 use crate::ip::Fibs4;
-use crate::vlan::{Found, Inner};
 use graph::vector::VECTOR_SIZE;
 use graph::{ArcIndex, Context, CounterTable, InterfaceIndex, Map, NodeSpec, Snapshot, Vector, flag};
 use std::fmt;

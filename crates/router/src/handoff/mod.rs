@@ -13,8 +13,7 @@ mod node;
 
 pub use control::{Handoff, HandoffError, NoWorkers, Workers, of, set};
 
-use crate::capability::{Description, FeatureSpec, Starting};
-use crate::config::{Part, Phase};
+use crate::capability::{Description, FeatureSpec, Part, Phase, Starting};
 use crate::{Error, Router};
 use graph::{Behaviour, InterfaceIndex};
 

@@ -2,7 +2,7 @@
 
 use super::Icmp;
 use crate::Router;
-use crate::config::Statement;
+use crate::capability::Statement;
 use crate::interface;
 use wire::Family;
 

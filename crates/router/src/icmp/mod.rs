@@ -15,8 +15,7 @@ pub use error::Report;
 pub(crate) use input::OUR_TTL;
 pub(crate) use policy::{Policy, SharedPolicy, Switches};
 
-use crate::capability::{Chapter, Description, Stage, Starting, Tick};
-use crate::config::{Part, Phase};
+use crate::capability::{Chapter, Description, Part, Phase, Stage, Starting, Tick};
 use crate::{Error, Router};
 use graph::Behaviour;
 use ping::Pings;

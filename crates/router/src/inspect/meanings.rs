@@ -5,7 +5,7 @@
 
 use crate::capability::{Chapter, OUTPUT, SUB_OUTPUT, Stage, TX};
 use crate::interface;
-use crate::vlan::control::by_number;
+use crate::interface::sub::by_number;
 use crate::{CAPABILITIES, Devices, Error, Options, Router};
 use graph::registry::ErrorInfo;
 use serde::Serialize;

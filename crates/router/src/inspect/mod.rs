@@ -4,7 +4,6 @@ mod clock;
 mod control;
 mod cpu;
 mod errors;
-mod features;
 mod files;
 mod hardware;
 mod meanings;
@@ -21,7 +20,6 @@ mod unresolved;
 mod version;
 mod vlib_graph;
 
-pub(crate) use features::of_interfaces;
 pub use meanings::{Meaning, errors_guide, meanings};
 pub use stall_watch::StallWatch;
 pub use trace_filter::TraceFilter;
@@ -79,7 +77,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     trace_filter::register(set);
     nodes::register(set);
     vlib_graph::register(set);
-    features::register(set);
+    crate::interface::features::register(set);
     placement::register(set);
     hardware::register(set);
     threads::register(set);

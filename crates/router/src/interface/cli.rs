@@ -1,8 +1,8 @@
 //! Commands on interfaces, as VPP has them.
 
+use super::features::of_interfaces;
 use super::{Interface, InterfaceConfig};
 use crate::Router;
-use crate::inspect::of_interfaces;
 use crate::listing::{Keys, Listing};
 use command::table::centred;
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, Text, fail, reply};

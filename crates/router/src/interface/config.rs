@@ -2,7 +2,7 @@
 
 use super::Interface;
 use crate::Router;
-use crate::config::{Statement, Statements};
+use crate::capability::{Statement, Statements};
 use crate::ip::control::{Ip, TableIndex};
 use crate::ip::vrf;
 use crate::listing::PAGE;

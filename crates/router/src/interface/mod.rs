@@ -9,6 +9,7 @@ pub mod cli;
 pub(crate) mod config;
 pub mod control;
 pub(crate) mod exit;
+pub(crate) mod features;
 mod inject;
 pub mod kind;
 mod known;
@@ -19,6 +20,7 @@ mod numbers;
 pub(crate) mod output;
 pub mod queues;
 mod station;
+pub mod sub;
 pub mod unnumbered;
 mod view;
 
@@ -30,8 +32,7 @@ pub use station::MAX_SECONDARY_MACS;
 pub use view::{InterfaceView, SharedViews, ViewTable};
 
 use crate::Error;
-use crate::capability::{self, Chapter, Description, Stage, Starting, Tick};
-use crate::config::{Part, Phase};
+use crate::capability::{self, Chapter, Description, Part, Phase, Stage, Starting, Tick};
 use exit::Exit;
 use graph::directory::{Column, Listed, Of};
 use graph::{Behaviour, CounterTable, Graph, NodeIndex};

@@ -2,11 +2,11 @@
 //! and nodes borrow for a round.
 
 use crate::chunks::Chunks;
+use crate::interface::sub::Demux;
 use crate::ip::control::TableIndex;
 use crate::ip::fibs::own_table;
 use crate::ip::source_check::SourceCheck;
 use crate::ip6::Ip6View;
-use crate::vlan::Demux;
 use graph::Row;
 use graph::{EdgeIndex, InterfaceIndex};
 use rcu::Published;

@@ -4,7 +4,7 @@
 use super::route::{Path, PathAction, Source, TableIndex};
 use super::{source_check, vrf};
 use crate::Router;
-use crate::config::{Statement, Statements};
+use crate::capability::{Statement, Statements};
 use crate::interface;
 use crate::listing::PAGE;
 use crate::mpls;

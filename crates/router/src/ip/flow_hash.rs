@@ -9,7 +9,7 @@ use super::path_list::{ListId, ListKey, Of};
 use super::route::TableIndex;
 use super::vrf::{removal, table, word};
 use crate::Router;
-use crate::config::Statement;
+use crate::capability::Statement;
 use command::{Args, Command, CommandSet, Done, fail, reply};
 use std::fmt;
 use tables::object::{LoadBalance, Object, ObjectsFull};

@@ -12,7 +12,9 @@ pub(crate) mod config;
 pub mod control;
 pub mod count;
 mod entry;
+pub(crate) mod fault;
 pub(crate) mod fibs;
+pub(crate) mod fix_up;
 pub(crate) mod flow_hash;
 pub(crate) mod forward;
 pub(crate) mod fragment;
@@ -24,6 +26,7 @@ mod load;
 pub(crate) mod load_balance;
 pub mod marks;
 pub mod next_hop;
+pub mod objects;
 pub(crate) mod on_link;
 pub(crate) mod path_list;
 mod resolve;
@@ -32,12 +35,12 @@ pub(crate) mod route_counters;
 pub(crate) mod show;
 pub(crate) mod source;
 pub mod source_check;
+pub mod stack;
 mod table;
 pub(crate) mod vrf;
 mod why;
 
-use crate::capability::Description;
-use crate::config::{Part, Phase};
+use crate::capability::{Description, Part, Phase};
 
 /// The packet was reassembled from fragments on its way; forwarding and Neighbor Discovery ask.
 pub(crate) const REASSEMBLED: u32 = graph::flag::claimable(2);

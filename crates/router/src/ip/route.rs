@@ -1,7 +1,7 @@
 //! What a route consists of: its sources and their paths.
 
+use super::objects::ObjectId;
 use crate::mpls::labels::OutLabels;
-use crate::object::ObjectId;
 use graph::InterfaceIndex;
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,7 +1,7 @@
 //! What operators say of the sources of packets: how an interface checks them, by the family of the packets.
 
 use super::arcs::names;
-use crate::config::Statement;
+use crate::capability::Statement;
 use crate::interface::{self, Interface};
 use crate::{Error, Router};
 use command::{Args, Command, Done, reply};

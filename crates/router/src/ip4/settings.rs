@@ -1,6 +1,6 @@
 //! What operators say of IPv4 on an interface: the operations, and the commands that state it.
 
-use crate::config::Statement;
+use crate::capability::Statement;
 use crate::interface::{self, Interface};
 use crate::ip::control::TableIndex;
 use crate::ip::source_check::{self, SourceCheck};

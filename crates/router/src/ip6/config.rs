@@ -1,6 +1,6 @@
 //! What operators said of IPv6 on an interface, as the commands that say it.
 
-use crate::config::Statement;
+use crate::capability::Statement;
 use crate::interface::Interface;
 use crate::interface::config::{address_removal, removal};
 use crate::ip::control::{Ip, TableIndex};

@@ -2,7 +2,7 @@
 //! says is there again by itself.
 
 use crate::Router;
-use crate::config::Statement;
+use crate::capability::Statement;
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     into.extend(router.log.configuration().into_iter().map(|line| {

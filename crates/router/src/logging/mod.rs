@@ -19,8 +19,7 @@ pub use level::Level;
 pub use ring::Entry;
 pub use timestamp::Timestamp;
 
-use crate::capability::Description;
-use crate::config::{Part, Phase};
+use crate::capability::{Description, Part, Phase};
 use ring::Ring;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};

@@ -2,7 +2,7 @@
 
 use super::Memif;
 use crate::Router;
-use crate::config::Statement;
+use crate::capability::Statement;
 
 /// The command that removes a socket: what interfaces name it by.
 pub(crate) fn removal(id: u32) -> String {

@@ -10,8 +10,7 @@ mod show;
 
 pub use control::{Memif, MemifError};
 
-use crate::capability::{Chapter, Description, Stage};
-use crate::config::{Part, Phase};
+use crate::capability::{Chapter, Description, Part, Phase, Stage};
 use crate::interface::kind::{InterfaceKind, PortSyntax};
 use drivers::memif;
 

@@ -14,22 +14,23 @@
 //! Packets that a sender left to its device to finish first pass `ip4-midchain-offloads` or `ip6-midchain-offloads`,
 //! because no device looks behind a header.
 
-pub mod control;
-pub mod fix_up;
 pub(crate) mod node;
 mod offloads;
 mod tx;
 
-pub use control::{Encapsulation, EncapsulationError};
-pub use fix_up::{FixUp, FixUpNumber};
+pub use crate::ip::fix_up::{FixUp, FixUpNumber};
+pub use crate::ip::stack::{Encapsulation, EncapsulationError};
 
 use crate::Error;
 use crate::capability::{Chapter, Description, Stage, Starting};
-use fix_up::FixUps;
+use crate::ip::fix_up::FixUps;
+use crate::ip::stack::OuterEdges;
+use crate::neighbour::ByFamily;
 use graph::Behaviour;
 use node::{Inner, Midchain};
 use std::sync::Arc;
 use tables::{Lookup4, Lookup6};
+use wire::Family;
 
 const NODES: &[&str] = &[
     "ip4-midchain",
@@ -59,6 +60,7 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     family::<Lookup4>(starting, &fix_ups)?;
     family::<Lookup6>(starting, &fix_ups)?;
     starting.own(fix_ups);
+    starting.own(OuterEdges(ByFamily { ip4: node::out(Family::Ip4), ip6: node::out(Family::Ip6) }));
     Ok(())
 }
 

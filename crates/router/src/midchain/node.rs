@@ -7,13 +7,14 @@
 //! ordinary adjacency meanwhile; `ip4-frag` when the packet is too long; `ip4-icmp-error` when it must not be cut, its
 //! hops are used up, or the tunnel leads nowhere; `ip4-midchain-offloads` when its sender left work to the device.
 
-use super::fix_up::FixUps;
 use super::offloads;
 use crate::icmp::REDIRECTED;
 use crate::interface::{SharedViews, ViewTable};
 use crate::ip::class;
 use crate::ip::control::TableIndex;
+use crate::ip::fault::Fault;
 use crate::ip::fibs::{mark_of, runs};
+use crate::ip::fix_up::FixUps;
 use crate::ip::fragment::Mtu;
 use crate::ip::leaves::Forwarding;
 use graph::vector::one_value;
@@ -69,17 +70,6 @@ pub mod edge6 {
             Group => note "group-addressed frame is not forwarded",
         }
     }
-}
-
-/// Why a packet is not sent to its next hop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// It came in a frame for all stations.
-    Group,
-    /// It would take a loopback address to a network.
-    Loopback,
-    /// Its sender gets a report, which is in scratch.
-    Reported,
 }
 
 /// The family of the packets that get a header.

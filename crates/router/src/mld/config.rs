@@ -1,7 +1,7 @@
 //! The interfaces on which the router is an MLD querier, as the commands that configure it.
 
 use crate::Router;
-use crate::config::Statement;
+use crate::capability::Statement;
 use crate::interface::config::removal;
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {

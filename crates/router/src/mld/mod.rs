@@ -12,8 +12,7 @@ mod input;
 pub mod querier;
 mod send;
 
-use crate::capability::{Chapter, Description, Farewell, Notice, Parting, Stage, Starting, Tick};
-use crate::config::{Part, Phase};
+use crate::capability::{Chapter, Description, Farewell, Notice, Part, Parting, Phase, Stage, Starting, Tick};
 use crate::{Error, Router};
 use control::Listening;
 use graph::{Behaviour, InterfaceIndex};

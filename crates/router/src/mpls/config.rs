@@ -3,7 +3,7 @@
 use super::control::end;
 use super::key::LabelKey;
 use crate::Router;
-use crate::config::{Statement, Statements};
+use crate::capability::{Statement, Statements};
 use crate::interface::Interface;
 use crate::interface::config::removal as interface_removal;
 use crate::ip::config::write_path;

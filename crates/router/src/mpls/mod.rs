@@ -26,8 +26,7 @@ pub mod tunnel;
 pub use control::MplsError;
 
 use crate::Error;
-use crate::capability::{Chapter, Description, Stage, Starting};
-use crate::config::{Part, Phase};
+use crate::capability::{Chapter, Description, Part, Phase, Stage, Starting};
 use crate::icmp::SharedPolicy;
 use crate::interface::exit::Exit;
 use disposition::Disposition;

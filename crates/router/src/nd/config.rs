@@ -2,7 +2,7 @@
 
 use super::dad::Detection;
 use crate::Router;
-use crate::config::Statement;
+use crate::capability::Statement;
 use crate::interface::config::removal;
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {

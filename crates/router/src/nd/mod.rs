@@ -15,8 +15,7 @@ mod send;
 
 pub(crate) use input::finish;
 
-use crate::capability::{Chapter, Description, Stage, Starting, Tick};
-use crate::config::{Part, Phase};
+use crate::capability::{Chapter, Description, Part, Phase, Stage, Starting, Tick};
 use crate::icmp::redirect::{Redirect, Tables};
 use crate::ip::on_link::OnLink;
 use crate::neighbour::glean::{self, Glean};

@@ -4,7 +4,7 @@ use super::NeighbourKey;
 use super::known::{Limits, State};
 use super::policy::Rates;
 use crate::Router;
-use crate::config::{Statement, Statements};
+use crate::capability::{Statement, Statements};
 use crate::interface;
 use crate::listing::PAGE;
 use wire::Family;

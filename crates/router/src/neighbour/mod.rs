@@ -22,8 +22,7 @@ pub(crate) mod resolver;
 pub(crate) mod stale;
 pub(crate) mod table;
 
-use crate::capability::{Description, Tick};
-use crate::config::{Part, Phase};
+use crate::capability::{Description, Part, Phase, Tick};
 use graph::InterfaceIndex;
 use std::net::IpAddr;
 use std::ops::{Index, IndexMut};

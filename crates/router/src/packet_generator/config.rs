@@ -2,7 +2,7 @@
 //! started, and ends.
 
 use crate::Router;
-use crate::config::Statement;
+use crate::capability::Statement;
 use crate::interface;
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {

@@ -6,8 +6,7 @@ pub mod entry;
 pub mod kind;
 mod stall;
 
-use crate::capability::{Chapter, Description, Notice, Stage, Starting};
-use crate::config::{Part, Phase};
+use crate::capability::{Chapter, Description, Notice, Part, Phase, Stage, Starting};
 use crate::interface::kind::InterfaceKind;
 use crate::{Coded, Error, Router};
 use drivers::pg::{self, PgInput, Stream};

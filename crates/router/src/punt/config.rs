@@ -3,7 +3,7 @@
 use super::Punts;
 use super::control::word;
 use crate::Router;
-use crate::config::Statement;
+use crate::capability::Statement;
 use crate::interface::config::removal;
 use graph::InterfaceIndex;
 use wire::Family;

@@ -18,9 +18,8 @@ pub use control::Punts;
 pub(crate) use unclaimed::Unclaimed;
 
 use crate::Error;
-use crate::capability::{Chapter, Description, Stage, Starting};
+use crate::capability::{Chapter, Description, Part, Phase, Stage, Starting};
 use crate::chunks::Chunks;
-use crate::config::{Part, Phase};
 use crate::rate::Limit;
 use graph::{Behaviour, InterfaceIndex};
 use node::Punt;

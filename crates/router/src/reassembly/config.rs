@@ -4,7 +4,7 @@ use super::Limits;
 use super::Reassembly;
 use super::cli::{command, words};
 use crate::Router;
-use crate::config::Statement;
+use crate::capability::Statement;
 use wire::Family;
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {

@@ -18,8 +18,7 @@ pub use datagrams::Shown;
 pub use limits::Limits;
 
 use crate::Error;
-use crate::capability::{Chapter, Description, Stage, Starting};
-use crate::config::{Part, Phase};
+use crate::capability::{Chapter, Description, Part, Phase, Stage, Starting};
 use crate::neighbour::ByFamily;
 use graph::Behaviour;
 use node::Tables;

@@ -4,7 +4,7 @@ use super::cli::preference_word;
 use super::control::Advertising;
 use super::settings::{PrefixSettings, Settings};
 use crate::Router;
-use crate::config::Statement;
+use crate::capability::Statement;
 use crate::interface::config::removal;
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {

@@ -15,8 +15,7 @@ mod settings;
 pub use control::{Advertising, set};
 pub use settings::{PrefixSettings, Settings, SettingsError};
 
-use crate::capability::{Description, Farewell, Parting, Tick};
-use crate::config::{Part, Phase};
+use crate::capability::{Description, Farewell, Part, Parting, Phase, Tick};
 use crate::nd::OfRouters;
 
 pub(crate) const CAPABILITY: Description = Description {

@@ -15,8 +15,7 @@ mod output;
 pub use control::{MAX_DESTINATIONS, Session, SpanError, clear, sessions, set};
 
 use crate::Error;
-use crate::capability::{Chapter, Description, FeatureSpec, Stage, Starting, no_more};
-use crate::config::{Part, Phase};
+use crate::capability::{Chapter, Description, FeatureSpec, Part, Phase, Stage, Starting, no_more};
 use crate::interface::output::OUTPUT_ARC;
 use graph::{Behaviour, EdgeIndex, InterfaceIndex};
 

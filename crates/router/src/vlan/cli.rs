@@ -1,8 +1,7 @@
 //! Commands on sub-interfaces, as VPP has them.
 
-use super::control::{by_number, name_of};
-use super::{Vid, VlanMatch};
 use crate::Router;
+use crate::interface::sub::{Vid, VlanMatch, by_number, name_of};
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, Text, fail, reply};
 use std::ops::RangeInclusive;
 use wire::ethernet::EtherType;

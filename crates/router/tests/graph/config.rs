@@ -3,7 +3,8 @@
 use crate::commands::any_line;
 use crate::packet::Random;
 use command::{CommandSet, Files};
-use quiver_router::config::{ConfigError, Statement};
+use quiver_router::capability::Statement;
+use quiver_router::config::ConfigError;
 use quiver_router::neighbour::NeighbourKey;
 use quiver_router::{Devices, Options, Router};
 use std::collections::BTreeMap;

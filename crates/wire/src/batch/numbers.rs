@@ -1,6 +1,6 @@
-//! Numbers of the IPv4 checks ([`super::pass`]), which are operands in memory. Of numbers in the code, the compiler puts
-//! each into a register anew in each step, because there are more than registers: 0.7 of 10.1 clocks a packet (AVX2,
-//! Zen 3). The checks of IPv6 have fewer, and gain nothing.
+//! Numbers of the IPv4 checks ([`super::pass`]), which are operands in memory. Of numbers in the code, the compiler
+//! puts each into a register anew in each step, because there are more than registers: 0.7 of 10.1 clocks a packet
+//! (AVX2, Zen 3). The checks of IPv6 have fewer, and gain nothing.
 
 use super::{check, scalar};
 

@@ -6,6 +6,7 @@ use crate::interface::Interface;
 use crate::ip::class;
 use crate::ip::control::{Ip, Path, PathAction, TableIndex};
 use crate::ip::path_list::{ListId, ListRef, Of, User};
+use crate::neighbour::ByFamily;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,9 @@ use wire::{Family, ipv4, ipv6};
 
 /// The times to live that a header may have. One more is the highest that fits the byte.
 pub const TTLS: RangeInclusive<u8> = 1..=254;
+
+/// The edges of midchains' node for headers of each family.
+pub(crate) struct OuterEdges(pub ByFamily<u16>);
 
 /// What an interface puts in front of the IP packets that routes send onto it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -271,7 +275,7 @@ impl Router {
                 Family::Ip4 => crate::ip4::MIDCHAIN_EDGE,
                 Family::Ip6 => crate::ip6::MIDCHAIN_EDGE,
             },
-            out: super::node::out(stacked.family),
+            out: self.state::<OuterEdges>().0[stacked.family],
             mtu: interface.ip_mtu(inside).min(room),
             interface: interface.index.0,
             next_hop: inside.unspecified(),
@@ -294,7 +298,7 @@ impl Router {
         let to = self.leaf_of_list_text(stacked.family, next);
         Some(format!(
             "next:{} flags:[{fix_up}] {bytes}\n        stacked-on:\n          {}",
-            super::node::out(stacked.family),
+            self.state::<OuterEdges>().0[stacked.family],
             to.replace('\n', "\n          ")
         ))
     }
