@@ -45,8 +45,10 @@ pub mod punt;
 mod random;
 mod rate;
 pub mod reassembly;
+pub(crate) mod reply;
 pub mod router_advertisement;
 pub mod span;
+mod table_index;
 pub mod tap;
 pub mod vlan;
 

@@ -7,7 +7,7 @@
 use super::{Event, MAX_TEXT};
 use crate::events::EventSender;
 use crate::local::datagram_at;
-use crate::punt::Unclaimed;
+use crate::reply::unclaimed::Unclaimed;
 use graph::{Context, InterfaceIndex, Map, NodeSpec, PerInterface, Row, Scratch, Vector};
 use wire::MacAddress;
 use wire::dhcp::{self, Message};

@@ -36,7 +36,7 @@ fn register_errors(set: &mut CommandSet<Router>) {
             ),
             "Limit the ICMP errors, and the TCP resets, that each worker sends: per second, and in a burst.",
             |router: &mut Router, args: &Args| {
-                let burst = args.optional("burst")?.unwrap_or(super::control::DEFAULT_LIMIT.burst);
+                let burst = args.optional("burst")?.unwrap_or(crate::reply::policy::DEFAULT_LIMIT.burst);
                 router.set_icmp_limit(args.optional("rate")?.map(|rate| (rate, burst)));
                 reply(Done)
             },

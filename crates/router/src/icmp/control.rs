@@ -1,16 +1,12 @@
 //! The operator's settings of ICMP.
 
-use super::policy::{Policy, SharedPolicy, Switches};
 use crate::rate::Limit;
+use crate::reply::policy::{DEFAULT_LIMIT, Policy, SharedPolicy, Switches};
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
 use wire::Family;
 
-/// The most errors, and TCP resets, that a worker sends unless an operator sets another limit: enough for a traceroute
-/// of every host behind it at once, without a burst that fills a queue.
-pub(super) const DEFAULT_LIMIT: Limit = Limit { per_second: 1000, burst: 100 };
 /// Bounds of the operator's settings.
 pub const MAX_RATE: u32 = 1_000_000;
 pub const MAX_BURST: u32 = 100_000;
@@ -44,20 +40,6 @@ impl Icmp {
         match family {
             Family::Ip4 => &mut self.redirects,
             Family::Ip6 => &mut self.redirects6,
-        }
-    }
-}
-
-impl Default for Policy {
-    fn default() -> Policy {
-        Policy {
-            limit: DEFAULT_LIMIT,
-            router_id: None,
-            router_id6: None,
-            broadcasts: Arc::default(),
-            tables: Arc::default(),
-            redirects: Switches::default(),
-            redirects6: Switches::default(),
         }
     }
 }

@@ -11,15 +11,16 @@
 
 use super::input::OUR_TTL;
 use super::ping::{self, Refusal};
-use super::policy::{Policy, SharedPolicy};
-use super::report::{self, keep_first_buffer, reason_of};
 use crate::events::EventSender;
 use crate::headers::is_one_host;
 use crate::interface::SharedViews;
 use crate::ip::Fibs4;
 use crate::ip::class;
-use crate::mpls::BEHIND_LABEL;
 use crate::rate::TokenBucket;
+use crate::reply::marks::BEHIND_LABEL;
+use crate::reply::policy::{Policy, SharedPolicy};
+use crate::reply::report::{self, keep_first_buffer, reason_of};
+use crate::reply::report4::Report;
 use graph::{Context, InterfaceIndex, Map, NodeSpec, Row, Scratch, Vector, flag};
 use std::net::Ipv4Addr;
 use tables::ObjectHandle;
@@ -27,7 +28,7 @@ use wire::Family;
 use wire::batch::check;
 use wire::checksum;
 use wire::icmp;
-use wire::icmpv4::{self, Type, parameter_problem, redirect, time_exceeded, unreachable};
+use wire::icmpv4::{self, Type, parameter_problem, time_exceeded, unreachable};
 use wire::ipv4::{self, Protocol, Repr};
 
 graph::edges! {
@@ -94,38 +95,6 @@ graph::edges! {
 /// Longest error message (RFC 1812 4.3.2.3).
 const MAX_MESSAGE: usize = 576;
 pub(crate) const HEADERS: usize = ipv4::HEADER_LEN + icmpv4::HEADER_LEN;
-
-/// What to say.
-pub type Report = report::Report<Type>;
-
-impl Report {
-    pub fn unreachable(code: u8) -> Report {
-        Report { kind: Type::DESTINATION_UNREACHABLE, code, rest: 0 }
-    }
-    /// RFC 1812 5.2.7.2: packets to the quoted destination should go to this neighbour.
-    pub fn redirect(gateway: Ipv4Addr) -> Report {
-        Report { kind: Type::REDIRECT, code: redirect::HOST, rest: gateway.into() }
-    }
-    pub fn ttl_expired() -> Report {
-        Report { kind: Type::TIME_EXCEEDED, code: time_exceeded::TTL, rest: 0 }
-    }
-    /// RFC 1122 3.3.2: fragments of the datagram did not arrive in time.
-    pub fn reassembly_time_exceeded() -> Report {
-        Report { kind: Type::TIME_EXCEEDED, code: time_exceeded::FRAGMENT_REASSEMBLY, rest: 0 }
-    }
-    /// RFC 792: the byte of the header that is wrong.
-    pub fn parameter_problem(at: u8) -> Report {
-        Report { kind: Type::PARAMETER_PROBLEM, code: 0, rest: (at as u32) << 24 }
-    }
-    /// RFC 1812 5.2.7.1: forbidden by an operator's filter.
-    pub fn prohibited() -> Report {
-        Report::unreachable(unreachable::COMMUNICATION_PROHIBITED)
-    }
-    /// RFC 1191: the next hop's MTU is in the lower half of the word.
-    pub fn fragmentation_needed(mtu: u16) -> Report {
-        Report { kind: Type::DESTINATION_UNREACHABLE, code: unreachable::FRAGMENTATION_NEEDED, rest: mtu as u32 }
-    }
-}
 
 /// The errors, and the edge by which the original packet is dropped. `ip4-redirect` counts redirects.
 const SENT: &[((Type, u8), Edge)] = &[

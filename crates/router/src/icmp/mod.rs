@@ -6,23 +6,18 @@ pub mod control;
 pub(crate) mod error;
 mod input;
 pub mod ping;
-mod policy;
 pub(crate) mod redirect;
-pub(crate) mod report;
 
 pub use control::Icmp;
-pub use error::Report;
 pub(crate) use input::OUR_TTL;
-pub(crate) use policy::{Policy, SharedPolicy, Switches};
 
 use crate::capability::{Chapter, Description, Part, Phase, Stage, Starting, Tick};
+use crate::reply::marks::REDIRECTED;
+use crate::reply::policy::Policy;
 use crate::{Error, Router};
 use graph::Behaviour;
 use ping::Pings;
 use wire::Family;
-
-/// The packet leaves by the interface that received it, and its sender was sent a redirect if it should get one.
-pub(crate) const REDIRECTED: u32 = graph::flag::claimable(0);
 
 pub(crate) const CAPABILITY: Description = Description {
     name: "icmp",

@@ -5,11 +5,12 @@
 //! is the sender's neighbour, the sender also gets an ICMP redirect for the host (RFC 1812 5.2.7.2). Reads: `target`,
 //! the adjacency; the packet at `l3`. Next: `ip4-rewrite` with the packet, `ip4-lookup` with the message.
 
-use super::error::{self, Report};
-use super::policy::SharedPolicy;
-use crate::icmp::REDIRECTED;
+use super::error;
 use crate::interface::SharedViews;
 use crate::rate::TokenBucket;
+use crate::reply::marks::REDIRECTED;
+use crate::reply::policy::SharedPolicy;
+use crate::reply::report4::Report;
 use graph::buffer::HEADROOM;
 use graph::{Context, CounterSpec, Expand, Expansion, NodeSpec, Row, Severity, Vector, flag, time};
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -11,16 +11,17 @@
 use super::input::becomes_ours;
 use super::reply_path::{self, ReplyPath};
 use crate::events::EventSender;
-use crate::icmp::SharedPolicy;
 use crate::icmp::ping;
 use crate::icmp::ping::{Refusal, answer};
-use crate::icmp::report::{self, keep_first_buffer, reason_of};
 use crate::interface::SharedViews;
 use crate::ip::Fibs6;
 use crate::ip::class;
 use crate::ip6::OUR_HOP_LIMIT;
-use crate::mpls::BEHIND_LABEL;
 use crate::rate::TokenBucket;
+use crate::reply::marks::BEHIND_LABEL;
+use crate::reply::policy::SharedPolicy;
+use crate::reply::report::{self, keep_first_buffer, reason_of};
+use crate::reply::report6::Report;
 use graph::{Context, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
 use std::net::Ipv6Addr;
 use tables::ObjectHandle;
@@ -100,36 +101,6 @@ graph::edges! {
 
 const HEADERS: usize = HEADER_LEN + icmpv6::HEADER_LEN;
 
-/// What to say.
-pub type Report = report::Report<Type>;
-
-impl Report {
-    pub fn unreachable(code: u8) -> Report {
-        Report { kind: Type::DESTINATION_UNREACHABLE, code, rest: 0 }
-    }
-    /// RFC 4443 3.2: the next hop's MTU.
-    pub fn packet_too_big(mtu: u16) -> Report {
-        Report { kind: Type::PACKET_TOO_BIG, code: 0, rest: mtu.into() }
-    }
-    pub fn hop_limit_exceeded() -> Report {
-        Report { kind: Type::TIME_EXCEEDED, code: time_exceeded::HOP_LIMIT, rest: 0 }
-    }
-    /// RFC 4443 3.3, RFC 8200 4.5.
-    pub fn reassembly_time_exceeded() -> Report {
-        Report { kind: Type::TIME_EXCEEDED, code: time_exceeded::FRAGMENT_REASSEMBLY, rest: 0 }
-    }
-    /// RFC 4443 3.4: the byte of the packet that is wrong.
-    pub fn parameter_problem(code: u8, at: u32) -> Report {
-        Report { kind: Type::PARAMETER_PROBLEM, code, rest: at }
-    }
-
-    /// Whether it is also sent about packets to groups.
-    fn is_about_groups(self) -> bool {
-        self.kind == Type::PACKET_TOO_BIG
-            || (self.kind, self.code) == (Type::PARAMETER_PROBLEM, parameter_problem::OPTION)
-    }
-}
-
 /// The errors, and the edge by which the original packet is dropped.
 const SENT: &[((Type, u8), Edge)] = &[
     ((Type::DESTINATION_UNREACHABLE, unreachable::NO_ROUTE), Edge::NoRoute),
@@ -172,7 +143,7 @@ impl Icmp6Error {
 
     fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
         let report = Report::left(row);
-        match forbidden(cx, row, report.is_about_groups()) {
+        match forbidden(cx, row, is_about_groups(report)) {
             Some(Edge::AboutOurs) if self.tell_ping(cx, row, report) => return Edge::OwnRequest,
             Some(reason) => return reason,
             None => {}
@@ -310,4 +281,10 @@ impl Map for Icmp6Error {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         vector.each_row(|row| self.one(cx, row));
     }
+}
+
+/// Whether it is also sent about packets to groups.
+fn is_about_groups(report: Report) -> bool {
+    report.kind == Type::PACKET_TOO_BIG
+        || (report.kind, report.code) == (Type::PARAMETER_PROBLEM, parameter_problem::OPTION)
 }

@@ -4,7 +4,6 @@ pub(crate) mod error;
 mod input;
 mod reply_path;
 
-pub use error::Report;
 pub(crate) use error::forbidden;
 pub(crate) use input::{Icmp6Input, becomes_ours};
 pub(crate) use reply_path::{ReplyPath, choose as choose_reply_path};

@@ -11,7 +11,7 @@
 //! In IPv6, only this router's own packets come here, because only the sender may fragment a packet. Their fragments
 //! fit the least MTU of IPv6, because this router does not learn the MTU of a path (RFC 8200 section 5).
 
-use crate::mpls::BEHIND_LABEL;
+use crate::reply::marks::BEHIND_LABEL;
 use drivers::offload::{self, OffloadError};
 use drivers::{Chain, link};
 use graph::buffer::{DATA_SIZE, HEADROOM};

@@ -4,7 +4,7 @@
 use super::control::TableIndex;
 use super::fibs::{Lookup, mark_of, own_table};
 use crate::ip::class;
-use crate::{icmp, icmp6};
+use crate::reply::{report4, report6};
 use graph::{EdgeIndex, EdgeSpec, Lazy, Row, Scratch, Snapshot, Vector, flag};
 use std::fmt;
 use tables::{Leaf, Lookup4, Lookup6};
@@ -134,9 +134,9 @@ impl Forwarding for Lookup4 {
         use icmpv4::unreachable;
         let report = match leaf.class() {
             // RFC 1812 4.3.3.1: no route is code 0; code 1 is for the last hop.
-            class::MISS => icmp::Report::unreachable(unreachable::NETWORK),
-            class::PROHIBIT => icmp::Report::prohibited(),
-            _ => icmp::Report::unreachable(unreachable::HOST),
+            class::MISS => report4::Report::unreachable(unreachable::NETWORK),
+            class::PROHIBIT => report4::Report::prohibited(),
+            _ => report4::Report::unreachable(unreachable::HOST),
         };
         Scratch::of(report)
     }
@@ -171,9 +171,9 @@ impl Forwarding for Lookup6 {
     fn refusal(leaf: Leaf) -> Scratch {
         use icmpv6::unreachable;
         let report = match leaf.class() {
-            class::MISS => icmp6::Report::unreachable(unreachable::NO_ROUTE),
-            class::PROHIBIT => icmp6::Report::unreachable(unreachable::PROHIBITED),
-            _ => icmp6::Report::unreachable(unreachable::ADDRESS),
+            class::MISS => report6::Report::unreachable(unreachable::NO_ROUTE),
+            class::PROHIBIT => report6::Report::unreachable(unreachable::PROHIBITED),
+            _ => report6::Report::unreachable(unreachable::ADDRESS),
         };
         Scratch::of(report)
     }

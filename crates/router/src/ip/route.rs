@@ -2,6 +2,7 @@
 
 use super::objects::ObjectId;
 use crate::mpls::labels::OutLabels;
+pub use crate::table_index::TableIndex;
 use graph::InterfaceIndex;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,15 +11,6 @@ use wire::Family;
 
 /// The most paths of a route.
 pub const MAX_PATHS: usize = 64;
-
-/// A routing table, by its index. Operators name tables by identifiers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct TableIndex(pub u16);
-
-impl TableIndex {
-    /// The table that always exists, of all interfaces that are in no other table.
-    pub const DEFAULT: TableIndex = TableIndex(0);
-}
 
 /// A table of MPLS labels, by its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -12,7 +12,7 @@
 
 use crate::headers::PayloadAt;
 use crate::ip::source::{Fault, Sources};
-use crate::punt::Unclaimed;
+use crate::reply::unclaimed::Unclaimed;
 use graph::{ArcIndex, Context, Map, NodeSpec, Vector};
 use tables::Lookup4;
 use wire::batch::check;

@@ -8,11 +8,11 @@
 //! that are not known pass as they are (RFC 1812 4.2.2.1).
 
 use super::onward;
-use crate::icmp::Report;
 use crate::interface::ViewTable;
 use crate::ip::arcs::InputArcs;
 use crate::ip::fibs::own_table;
 use crate::ip4::OPTIONS;
+use crate::reply::report4::Report;
 use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Severity, Vector};
 use std::net::Ipv4Addr;
 use std::time::{SystemTime, UNIX_EPOCH};

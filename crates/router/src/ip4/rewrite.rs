@@ -8,15 +8,16 @@
 //! a redirect.
 
 use super::options;
-use crate::icmp::REDIRECTED;
-use crate::icmp::{Policy, Report, SharedPolicy};
 use crate::interface::{SharedViews, ViewTable};
 use crate::ip::fault::Fault;
 use crate::ip::forward::{forward_one, forward_vector, turns_back};
 use crate::ip::fragment::Mtu;
 use crate::ip::marks::Marks;
 use crate::ip4::OPTIONS;
-use crate::punt::PUNTED;
+use crate::reply::marks::PUNTED;
+use crate::reply::marks::REDIRECTED;
+use crate::reply::policy::{Policy, SharedPolicy};
+use crate::reply::report4::Report;
 use graph::{Context, CounterSpec, EdgeIndex, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
 use tables::object::ObjectRef;

@@ -10,11 +10,11 @@
 //! the arc `ip6-local`, packets pass these first, and `ip6-local-end-of-arc` sends them on by protocol.
 
 use crate::headers::PayloadAt;
-use crate::icmp6::Report;
 use crate::interface::SharedViews;
 use crate::ip::source::{Fault, Sources};
 use crate::ip6::Ip6View;
-use crate::punt::Unclaimed;
+use crate::reply::report6::Report;
+use crate::reply::unclaimed::Unclaimed;
 use graph::{ArcIndex, Context, InterfaceIndex, Map, NodeSpec, Row, Scratch, Vector};
 use tables::{Leaf, Lookup6};
 use wire::icmpv6::{Type, parameter_problem};

@@ -8,15 +8,15 @@
 //! or its source is link-local; `ip6-redirect` when the packet leaves by the interface that it came by, and its sender
 //! may get a redirect.
 
-use crate::icmp::REDIRECTED;
-use crate::icmp::{SharedPolicy, Switches};
-use crate::icmp6::Report;
 use crate::ip::REASSEMBLED;
 use crate::ip::fault::Fault;
 use crate::ip::forward::{forward_one, forward_vector, turns_back};
 use crate::ip::fragment::Mtu;
 use crate::ip::marks::Marks;
-use crate::punt::PUNTED;
+use crate::reply::marks::PUNTED;
+use crate::reply::marks::REDIRECTED;
+use crate::reply::policy::{SharedPolicy, Switches};
+use crate::reply::report6::Report;
 use graph::{Context, CounterSpec, EdgeIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use std::fmt;
 use tables::object::ObjectRef;

@@ -17,8 +17,8 @@ pub use udp::{DatagramAt, datagram_at};
 
 use crate::Error;
 use crate::capability::{Chapter, Description, Stage, Starting};
-use crate::icmp::Policy;
 use crate::neighbour::ByFamily;
+use crate::reply::policy::Policy;
 use graph::Behaviour;
 use tcp_reset::TcpReset;
 use udp::UdpLookup;

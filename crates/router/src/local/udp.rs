@@ -8,7 +8,7 @@
 use super::transport::Transport;
 use crate::headers::payload_at;
 use crate::headers::transport_checksum;
-use crate::punt::Unclaimed;
+use crate::reply::unclaimed::Unclaimed;
 use graph::{Context, EdgeIndex, Map, NodeSpec, Row, Scratch, Vector, flag};
 use rcu::Published;
 use std::sync::Arc;

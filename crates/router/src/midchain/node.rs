@@ -8,7 +8,6 @@
 //! hops are used up, or the tunnel leads nowhere; `ip4-midchain-offloads` when its sender left work to the device.
 
 use super::offloads;
-use crate::icmp::REDIRECTED;
 use crate::interface::{SharedViews, ViewTable};
 use crate::ip::class;
 use crate::ip::control::TableIndex;
@@ -17,6 +16,7 @@ use crate::ip::fibs::{mark_of, runs};
 use crate::ip::fix_up::FixUps;
 use crate::ip::fragment::Mtu;
 use crate::ip::leaves::Forwarding;
+use crate::reply::marks::REDIRECTED;
 use graph::vector::one_value;
 use graph::{
     Context, CounterSpec, CounterTable, EdgeIndex, EdgeSpec, InterfaceIndex, Lazy, Map, NodeSpec, PacketIndex, Row,

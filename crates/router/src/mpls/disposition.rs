@@ -12,13 +12,13 @@
 
 use super::pop;
 use crate::headers::visible;
-use crate::icmp::REDIRECTED;
 use crate::interface::{SharedViews, ViewTable};
 use crate::ip::adjacency::object_of;
 use crate::ip::class;
 use crate::ip::fibs::mark_of;
 use crate::ip4::input::bad_fragment;
-use crate::mpls::BEHIND_LABEL;
+use crate::reply::marks::BEHIND_LABEL;
+use crate::reply::marks::REDIRECTED;
 use graph::vector::one_value;
 use graph::{Context, EdgeSpec, Lazy, Map, NodeSpec, Row, VECTOR_SIZE, Vector, flag};
 use tables::Leaf;

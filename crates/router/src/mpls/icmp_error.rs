@@ -4,16 +4,19 @@
 //! with private addresses. So the message gets the packet's labels and follows its path. The router at the end of the
 //! path has a route back (RFC 3032 2.3.2). The message quotes the packet's label stack (RFC 4884, RFC 4950).
 //!
-//! Reads: `l3`, the label stack; in scratch an [`icmp::Report`] of what to say. For a packet that is too long,
+//! Reads: `l3`, the label stack; in scratch an [`report4::Report`] of what to say. For a packet that is too long,
 //! the report has the length that fits, counted from the top label. Writes: the labelled message in place of the
 //! packet. Next: `mpls-lookup`.
 
 use crate::headers::{trace_mpls, visible};
-use crate::icmp::{self, SharedPolicy, error as icmp4, report::keep_first_buffer};
+use crate::icmp::error as icmp4;
 use crate::icmp6::error as icmp6;
 use crate::interface::SharedViews;
 use crate::ip6::OUR_HOP_LIMIT;
 use crate::rate::TokenBucket;
+use crate::reply::policy::SharedPolicy;
+use crate::reply::report::keep_first_buffer;
+use crate::reply::{report4, report6};
 use graph::{Context, Map, NodeSpec, Row, Scratch, Vector, flag};
 use wire::icmpv4::Type;
 use wire::icmpv6;
@@ -83,7 +86,7 @@ impl MplsIcmpError {
 
     fn one(&mut self, cx: &mut Context<'_>, row: &mut Row) -> Edge {
         let Some(packet) = Labelled::of(cx, row) else { return Edge::NotIp };
-        let report = icmp::Report::left(row);
+        let report = report4::Report::left(row);
         let is_too_long = report.kind == Type::DESTINATION_UNREACHABLE;
         // The report's length includes the labels.
         let labels = packet.stack().len() * ENTRY_LEN;
@@ -105,7 +108,7 @@ impl MplsIcmpError {
                 let Some(from) = from else { return Edge::NoAddress };
                 let words = u32::from(quoted_words(to.into())) << 16;
                 let rest = words | if is_too_long { mtu } else { 0 };
-                Message::V4 { from, to, report: icmp::Report { rest, ..report } }
+                Message::V4 { from, to, report: report4::Report { rest, ..report } }
             }
             true => {
                 let header = ipv6::Header::new_unchecked(&cx.buffers.bytes(row.packet)[inside.l3 as usize..]);
@@ -117,10 +120,10 @@ impl MplsIcmpError {
                 let Some(from) = from else { return Edge::NoAddress };
                 let report = match is_too_long {
                     // The message has no more fields: it has no room for the length of a quote (RFC 4884 4.6).
-                    true => crate::icmp6::Report { rest: mtu, ..crate::icmp6::Report::packet_too_big(0) },
-                    false => crate::icmp6::Report {
+                    true => report6::Report { rest: mtu, ..report6::Report::packet_too_big(0) },
+                    false => report6::Report {
                         rest: u32::from(quoted_words(to.into())) << 24,
-                        ..crate::icmp6::Report::hop_limit_exceeded()
+                        ..report6::Report::hop_limit_exceeded()
                     },
                 };
                 Message::V6 { from, to, report, too_long_for: is_too_long.then_some(mtu as usize) }
@@ -138,8 +141,8 @@ impl MplsIcmpError {
 
 /// The message to send, by family.
 enum Message {
-    V4 { from: std::net::Ipv4Addr, to: std::net::Ipv4Addr, report: icmp::Report },
-    V6 { from: std::net::Ipv6Addr, to: std::net::Ipv6Addr, report: crate::icmp6::Report, too_long_for: Option<usize> },
+    V4 { from: std::net::Ipv4Addr, to: std::net::Ipv4Addr, report: report4::Report },
+    V6 { from: std::net::Ipv6Addr, to: std::net::Ipv6Addr, report: report6::Report, too_long_for: Option<usize> },
 }
 
 /// A packet behind its labels.

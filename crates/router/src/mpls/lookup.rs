@@ -9,9 +9,9 @@ use super::key::{LabelAction, LabelKey, LabelLookup};
 use super::pop;
 use super::table::{ENTROPY, SharedLabels};
 use crate::headers::visible;
-use crate::icmp;
 use crate::ip::class;
 use crate::ip::control::LabelTableIndex;
+use crate::reply::report4;
 use graph::vector::one_value;
 use graph::{Context, EdgeIndex, EdgeSpec, Map, NodeSpec, Row, Scratch, Snapshot, Vector};
 use std::fmt;
@@ -244,7 +244,7 @@ fn resolve(cx: &Context<'_>, table: &LabelLookup, row: &Row, entry: StackEntry) 
 
 /// RFC 3032 2.4.2: the packet is not forwarded, and its sender gets a report if that is possible.
 fn expired(row: &mut Row) -> EdgeIndex {
-    row.scratch = Scratch::of(icmp::Report::ttl_expired());
+    row.scratch = Scratch::of(report4::Report::ttl_expired());
     Edge::IcmpError.into()
 }
 

@@ -27,15 +27,13 @@ pub use control::MplsError;
 
 use crate::Error;
 use crate::capability::{Chapter, Description, Part, Phase, Stage, Starting};
-use crate::icmp::SharedPolicy;
 use crate::interface::exit::Exit;
+use crate::reply::marks::BEHIND_LABEL;
+use crate::reply::policy::SharedPolicy;
 use disposition::Disposition;
 use graph::Behaviour;
 use imposition::Imposition;
 use wire::Family;
-
-/// The packet was received with a label, whose entry stands before its network header.
-pub(crate) const BEHIND_LABEL: u32 = graph::flag::claimable(7);
 
 const NODES: &[&str] = &[
     "mpls-input",

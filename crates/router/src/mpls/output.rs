@@ -7,10 +7,10 @@
 //! hop is not known, with the packet behind its label; `mpls-icmp-error` with packets that are too long.
 
 use super::lookup::Swap;
-use crate::icmp;
 use crate::ip::class;
 use crate::ip::marks::Marks;
-use crate::mpls::BEHIND_LABEL;
+use crate::reply::marks::BEHIND_LABEL;
+use crate::reply::report4;
 use graph::vector::one_value;
 use graph::{Context, CounterSpec, EdgeIndex, Map, NodeSpec, Severity, Snapshot, Vector};
 use std::fmt;
@@ -128,7 +128,7 @@ fn one(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_
     if row.l3_length() > object.mtu().into() {
         cx.count(TOO_BIG, 1);
         // The length counts from the label on; `mpls-icmp-error` computes what that leaves for the packet inside.
-        vector.leave(i, icmp::Report::fragmentation_needed(object.mtu()));
+        vector.leave(i, report4::Report::fragmentation_needed(object.mtu()));
         return Edge::IcmpError.into();
     }
     if !object.is_complete() {

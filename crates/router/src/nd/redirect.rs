@@ -8,9 +8,9 @@
 
 use super::input::finish;
 use crate::icmp::redirect::{self, Advice, Edge as Order, Tables};
-use crate::icmp::report;
 use crate::icmp6;
 use crate::ip::class;
+use crate::reply::report;
 use graph::{Context, CounterSpec, NodeSpec, Row, Severity};
 use std::net::{IpAddr, Ipv6Addr};
 use tables::Leaf;

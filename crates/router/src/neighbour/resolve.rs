@@ -15,8 +15,8 @@ use super::policy::SharedPolicy;
 use super::table::Shared;
 use super::{Event, NeighbourKey};
 use crate::events::EventSender;
-use crate::mpls::BEHIND_LABEL;
-use crate::{icmp, icmp6};
+use crate::reply::marks::BEHIND_LABEL;
+use crate::reply::{report4, report6};
 use graph::{Buffers, Context, EdgeIndex, Expand, Expansion, NodeSpec, Row, Scratch, Snapshot, Vector, edge, flag};
 use std::collections::HashMap;
 use std::fmt;
@@ -300,8 +300,8 @@ fn refused(family: Family, cx: &Context<'_>, row: &mut Row) -> Edge {
     }
     let own = family_of(family, cx, row);
     row.scratch = match own {
-        Family::Ip4 => Scratch::of(icmp::Report::unreachable(icmpv4::unreachable::HOST)),
-        Family::Ip6 => Scratch::of(icmp6::Report::unreachable(icmpv6::unreachable::ADDRESS)),
+        Family::Ip4 => Scratch::of(report4::Report::unreachable(icmpv4::unreachable::HOST)),
+        Family::Ip6 => Scratch::of(report6::Report::unreachable(icmpv6::unreachable::ADDRESS)),
     };
     if own == family { Edge::IcmpError } else { Edge::OtherIcmpError }
 }

@@ -4,7 +4,7 @@
 //! features pass the reason on, unless they leave scratch of their own. Next: along the arc; `ip4-punt-redirect` or
 //! `ip6-punt-redirect`.
 
-use super::Unclaimed;
+use crate::reply::unclaimed::Unclaimed;
 use graph::{ArcIndex, Context, EdgeSpec, Map, NodeSpec, Vector};
 use wire::Family;
 

@@ -12,24 +12,16 @@ pub mod cli;
 pub(crate) mod config;
 pub mod control;
 mod node;
-mod unclaimed;
 
 pub use control::Punts;
-pub(crate) use unclaimed::Unclaimed;
 
 use crate::Error;
 use crate::capability::{Chapter, Description, Part, Phase, Stage, Starting};
-use crate::chunks::Chunks;
-use crate::rate::Limit;
-use graph::{Behaviour, InterfaceIndex};
+use crate::reply::marks::PUNTED;
+use crate::reply::to_host::{PuntTable, SharedPunts, ToHost};
+use graph::Behaviour;
 use node::Punt;
-use rcu::Published;
-use std::sync::Arc;
-use tables::Leaf;
 use wire::Family;
-
-/// The packet is on its way to the host, which gets it unchanged.
-pub(crate) const PUNTED: u32 = graph::flag::claimable(1);
 
 pub(crate) const CAPABILITY: Description = Description {
     name: "punt",
@@ -46,63 +38,6 @@ pub(crate) const CAPABILITY: Description = Description {
     ],
     ..Description::NONE
 };
-
-/// Where packets for the host go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ToHost {
-    pub interface: InterfaceIndex,
-    pub adjacency: Leaf,
-}
-
-/// The ways of one family.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Ways {
-    /// By the interface that received the packet.
-    pub by_interface: Chunks<ToHost>,
-    /// By the interface that leads to the host.
-    pub back: Chunks<ToHost>,
-    /// For those that have none of their own.
-    pub others: Option<ToHost>,
-    /// Packets that a worker punts at most.
-    pub limit: Option<Limit>,
-}
-
-/// What of this is in force, as nodes see it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct PuntTable {
-    ip4: Ways,
-    ip6: Ways,
-}
-
-/// The table as control publishes it.
-pub(crate) type SharedPunts = Arc<Published<PuntTable>>;
-
-impl PuntTable {
-    pub fn of(&self, family: Family) -> &Ways {
-        match family {
-            Family::Ip4 => &self.ip4,
-            Family::Ip6 => &self.ip6,
-        }
-    }
-
-    fn of_mut(&mut self, family: Family) -> &mut Ways {
-        match family {
-            Family::Ip4 => &mut self.ip4,
-            Family::Ip6 => &mut self.ip6,
-        }
-    }
-}
-
-impl Ways {
-    /// The way by which an interface leads to the host, if it does: where an error about what the host sent goes.
-    pub fn back_by(&self, interface: InterfaceIndex) -> Option<ToHost> {
-        self.back.get(interface.0 as usize).copied()
-    }
-
-    fn way(&self, rx: InterfaceIndex) -> Option<ToHost> {
-        self.by_interface.get(rx.0 as usize).copied().or(self.others)
-    }
-}
 
 fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     let table = starting.shared();

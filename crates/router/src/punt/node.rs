@@ -9,11 +9,12 @@
 //!
 //! IPv6 packets from or to a link-local address stay on their link (RFC 4291 2.5.6): the host could not answer them.
 
-use super::{SharedPunts, ToHost, Unclaimed};
+use super::{SharedPunts, ToHost};
 use crate::headers::PayloadAt;
-use crate::punt::PUNTED;
 use crate::rate::TokenBucket;
-use crate::{icmp, icmp6};
+use crate::reply::marks::PUNTED;
+use crate::reply::unclaimed::Unclaimed;
+use crate::reply::{report4, report6};
 use graph::{Context, CounterTable, Map, NodeSpec, Row, Scratch, Vector, flag};
 use std::sync::Arc;
 use wire::{Family, icmpv4, icmpv6, ipv6};
@@ -126,13 +127,13 @@ impl Punt {
                 row.scratch = Scratch::of(PayloadAt(at));
                 return Edge::Reset;
             }
-            (Unclaimed::Port, Family::Ip4) => Scratch::of(icmp::Report::unreachable(icmpv4::unreachable::PORT)),
-            (Unclaimed::Port, Family::Ip6) => Scratch::of(icmp6::Report::unreachable(icmpv6::unreachable::PORT)),
+            (Unclaimed::Port, Family::Ip4) => Scratch::of(report4::Report::unreachable(icmpv4::unreachable::PORT)),
+            (Unclaimed::Port, Family::Ip6) => Scratch::of(report6::Report::unreachable(icmpv6::unreachable::PORT)),
             (Unclaimed::Protocol { .. }, Family::Ip4) => {
-                Scratch::of(icmp::Report::unreachable(icmpv4::unreachable::PROTOCOL))
+                Scratch::of(report4::Report::unreachable(icmpv4::unreachable::PROTOCOL))
             }
             (Unclaimed::Protocol { named_at }, Family::Ip6) => {
-                Scratch::of(icmp6::Report::parameter_problem(icmpv6::parameter_problem::NEXT_HEADER, named_at))
+                Scratch::of(report6::Report::parameter_problem(icmpv6::parameter_problem::NEXT_HEADER, named_at))
             }
         };
         Edge::IcmpError
@@ -143,7 +144,7 @@ impl Punt {
         if reason != Unclaimed::Route {
             return self.refuse(row, reason);
         }
-        row.scratch = Scratch::of(icmp6::Report::unreachable(icmpv6::unreachable::BEYOND_SCOPE));
+        row.scratch = Scratch::of(report6::Report::unreachable(icmpv6::unreachable::BEYOND_SCOPE));
         Edge::IcmpError
     }
 }

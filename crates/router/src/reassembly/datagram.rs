@@ -6,7 +6,7 @@
 use super::fragment::{ECN, Fragment, MAX_DATAGRAM, MAX_HEADER, Part};
 use super::node::Edge;
 use crate::ip::REASSEMBLED;
-use crate::{icmp, icmp6};
+use crate::reply::{report4, report6};
 use drivers::link;
 use graph::buffer::{DATA_SIZE, HEADROOM};
 use graph::{Buffers, PacketIndex, Row, Scratch, flag};
@@ -223,8 +223,8 @@ impl Datagram {
         let mut row = self.row_of(buffers, packet, self.header_length + data, 0);
         row.flags |= check::FRAGMENT;
         row.scratch = match self.family {
-            Family::Ip4 => Scratch::of(icmp::Report::reassembly_time_exceeded()),
-            Family::Ip6 => Scratch::of(icmp6::Report::reassembly_time_exceeded()),
+            Family::Ip4 => Scratch::of(report4::Report::reassembly_time_exceeded()),
+            Family::Ip6 => Scratch::of(report6::Report::reassembly_time_exceeded()),
         };
         row
     }

@@ -4,8 +4,8 @@
 //! header says it, which follows the headers that every fragment repeats (RFC 8200 section 4.5).
 
 use super::node::{BEYOND, Edge, UNEVEN, edge6};
-use crate::icmp6::Report;
 use crate::ip::control::TableIndex;
+use crate::reply::report6::Report;
 use drivers::Chain;
 use graph::buffer::DATA_SIZE;
 use graph::{Buffers, EdgeIndex, Row, flag};

@@ -1,6 +1,6 @@
 //! ICMP errors about packets that were not forwarded, of either family, and their counters.
 
-use crate::mpls::BEHIND_LABEL;
+use super::marks::BEHIND_LABEL;
 use graph::{Context, Row, ScratchKind, ScratchValue, flag};
 use std::fmt;
 use wire::batch::check;

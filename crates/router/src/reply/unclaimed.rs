@@ -1,6 +1,6 @@
 //! Why a packet is to be punted.
 
-use super::Ways;
+use super::to_host::Ways;
 use graph::{Row, ScratchKind, ScratchValue, flag};
 
 /// As it travels in scratch. Places are counted from the IP header.

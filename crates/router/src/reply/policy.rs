@@ -2,12 +2,16 @@
 //! it for a round.
 
 use crate::chunks::Chunks;
-use crate::ip::control::TableIndex;
 use crate::rate::Limit;
+use crate::table_index::TableIndex;
 use graph::InterfaceIndex;
 use rcu::Published;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
+
+/// The most errors, and TCP resets, that a worker sends unless an operator sets another limit: enough for a traceroute
+/// of every host behind it at once, without a burst that fills a queue.
+pub(crate) const DEFAULT_LIMIT: Limit = Limit { per_second: 1000, burst: 100 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Policy {
@@ -26,6 +30,20 @@ pub(crate) struct Policy {
     pub redirects: Switches,
     /// The same for IPv6.
     pub redirects6: Switches,
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy {
+            limit: DEFAULT_LIMIT,
+            router_id: None,
+            router_id6: None,
+            broadcasts: Arc::default(),
+            tables: Arc::default(),
+            redirects: Switches::default(),
+            redirects6: Switches::default(),
+        }
+    }
 }
 
 /// The interfaces on which something is switched on.
