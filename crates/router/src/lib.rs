@@ -68,9 +68,9 @@ use interface::{InterfaceCounters, Interfaces, SharedViews, ViewTable};
 use ip::control::Ip;
 use ip::count::CounterSlots;
 use ip::fibs::SharedTables;
+use ip::labels::table::{LabelTables, SharedLabels};
 use ip::{Fibs4, Fibs6};
 use logging::Logging;
-use mpls::table::LabelTables;
 use neighbour::known::Neighbours;
 use neighbour::table::Table;
 use rcu::{Domain, Published};
@@ -440,8 +440,9 @@ impl Router {
         let tables4: SharedTables<_> = Arc::new(Published::new(&domain, Chunks::default()));
         let tables6: SharedTables<_> = Arc::new(Published::new(&domain, Chunks::default()));
         let places = CounterSlots::new(&mut graph)?;
-        let labels: mpls::table::SharedLabels = Arc::new(Published::new(&domain, Vec::new()));
-        let (mut states, mut shared, mut published, mut exits): (_, Shared, _, _) = Default::default();
+        let labels: SharedLabels = Arc::new(Published::new(&domain, Vec::new()));
+        let (mut states, mut shared, mut published): (_, Shared, _) = Default::default();
+        let (mut exits, mut rewrites) = Default::default();
         let table = Table::new(&domain);
         let core = Core {
             fibs: Fibs4::new(tables4.clone(), view.clone(), places.clone()),
@@ -456,8 +457,8 @@ impl Router {
         };
         for capability in CAPABILITIES {
             let (graph, core, events, states) = (&mut graph, &core, &mut events, &mut states);
-            let (shared, published, exits) = (&mut shared, &mut published, &mut exits);
-            (capability.start)(&mut Starting { graph, core, events, states, shared, published, exits })?;
+            let (shared, published, exits, rewrites) = (&mut shared, &mut published, &mut exits, &mut rewrites);
+            (capability.start)(&mut Starting { graph, core, events, states, shared, published, exits, rewrites })?;
         }
         let Core { view, counters, .. } = core;
         graph.register_drop()?;
@@ -465,6 +466,8 @@ impl Router {
             graph.register_feature(spec.feature)?;
         }
 
+        let mut ip = Ip::new((fib4, tables4), (fib6, tables6), LabelTables::new(labels), objects, places);
+        ip.rewrite_edges = rewrites;
         Ok(Router {
             states,
             published,
@@ -473,7 +476,7 @@ impl Router {
             closing: HashSet::new(),
             generation: 0,
             interfaces: Interfaces::default(),
-            ip: Ip::new((fib4, tables4), (fib6, tables6), LabelTables::new(labels), objects, places),
+            ip,
             neighbours: Neighbours::new(table, shared.of(&domain)),
             counters,
             log: Arc::default(),

@@ -12,6 +12,7 @@ pub use notice::{Heard, Notice, Numbered};
 pub use start::Starting;
 pub use statement::{Part, Phase, Statement, Statements};
 
+use crate::interface::Interface;
 use crate::interface::kind::InterfaceKind;
 use crate::{Error, Router};
 use command::CommandSet;
@@ -55,6 +56,10 @@ pub struct Description {
     /// The parts of the running configuration that it states. All parts of a phase come before those of later phases;
     /// within a phase they are in the order of the list of capabilities.
     pub statements: &'static [(Phase, Part)],
+    /// States what makes an interface that a command of its own makes.
+    pub makes: OfInterface,
+    /// States its settings of an interface.
+    pub settings: OfInterface,
     /// What it does when time passes.
     pub ticks: &'static [Tick],
     /// Kinds of arguments of commands, and the values that they may have, for completion.
@@ -79,6 +84,8 @@ impl Description {
         idles: |_, _| false,
         commands: |_| (),
         statements: &[],
+        makes: |_, _, _| (),
+        settings: |_, _, _| (),
         ticks: &[],
         values: &[],
     };
@@ -86,6 +93,9 @@ impl Description {
 
 /// The values that arguments of a kind may have.
 pub type Values = fn(&Router) -> Vec<String>;
+
+/// States something of an interface.
+pub type OfInterface = fn(&Router, &Interface, &mut Vec<Statement>);
 
 /// A chapter of `docs/guide/errors.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

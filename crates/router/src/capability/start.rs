@@ -9,8 +9,9 @@ use crate::events::{EventSender, Events};
 use crate::interface::exit::{Exit, Exits};
 use crate::interface::{InterfaceCounters, SharedViews};
 use crate::ip::count::CounterSlots;
+use crate::ip::edges::{AllEdges, RewriteEdges};
+use crate::ip::labels::table::SharedLabels;
 use crate::ip::{Fibs4, Fibs6};
-use crate::mpls::table::SharedLabels;
 use crate::neighbour::table;
 use graph::{Graph, InterfaceIndex, NodeIndex, PerInterface};
 use rcu::{Domain, Published};
@@ -45,6 +46,7 @@ pub struct Starting<'a> {
     pub(crate) shared: &'a mut Shared,
     pub(crate) published: &'a mut Vec<Forget>,
     pub(crate) exits: &'a mut Exits,
+    pub(crate) rewrites: &'a mut AllEdges,
 }
 
 /// What nodes read of the core: interfaces, routes and neighbours.
@@ -103,6 +105,11 @@ impl Starting<'_> {
     /// ([`crate::interface::Interface::exit`]). Features of this arc come before.
     pub fn leaves(&mut self, exit: Exit, node: NodeIndex, arc: Option<&'static str>) {
         self.exits.push((exit, node, arc));
+    }
+
+    /// Says where packets go from the node of an exit that cannot go straight to an interface.
+    pub(crate) fn rewrites(&mut self, exit: Exit, edges: RewriteEdges) {
+        self.rewrites.push((exit, edges));
     }
 
     /// A queue for events that the capability's nodes send, each of which this function handles.

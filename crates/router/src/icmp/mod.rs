@@ -59,6 +59,10 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     graph.register(redirect::spec(), move |_| Behaviour::Expand(Box::new(redirect())))?;
     let requests = ping::request::register(graph, Family::Ip4, &core.view, &events)?;
     starting.own(Pings::default());
-    starting.state::<Pings>().nodes[Family::Ip4] = Some(ping::Nodes { input, requests });
+    starting.state::<Pings>().nodes[Family::Ip4] = Some(ping::Nodes {
+        input,
+        awaited: |core, node| core.node::<input::EchoInput>(node).map(|node| &mut node.awaited),
+        requests,
+    });
     Ok(())
 }

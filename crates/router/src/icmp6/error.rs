@@ -9,7 +9,6 @@
 //! RFC 6724 section 5). It quotes the packet as it was received, as far as fits the least MTU of IPv6 (2.4 (c)).
 
 use super::input::becomes_ours;
-use super::reply_path::{self, ReplyPath};
 use crate::events::EventSender;
 use crate::icmp::ping;
 use crate::icmp::ping::{Refusal, answer};
@@ -17,6 +16,7 @@ use crate::interface::SharedViews;
 use crate::ip::Fibs6;
 use crate::ip::class;
 use crate::ip6::OUR_HOP_LIMIT;
+use crate::ip6::reply_path::{self, ReplyPath};
 use crate::rate::TokenBucket;
 use crate::reply::marks::BEHIND_LABEL;
 use crate::reply::policy::SharedPolicy;

@@ -6,7 +6,6 @@
 //! that no node here answers. The worker reports replies to the router's own pings, and errors about them, to the
 //! control thread.
 
-use super::reply_path::{self, ReplyPath};
 use crate::events::EventSender;
 use crate::headers::payload_at;
 use crate::headers::transport_checksum;
@@ -14,6 +13,7 @@ use crate::icmp::ping;
 use crate::icmp::ping::awaited::Awaited;
 use crate::interface::SharedViews;
 use crate::ip6::OUR_HOP_LIMIT;
+use crate::ip6::reply_path::{self, ReplyPath};
 use crate::reply::to_host::SharedPunts;
 use crate::reply::unclaimed::Unclaimed;
 use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Row, Scratch, Severity, Vector, flag};

@@ -2,11 +2,9 @@
 
 pub(crate) mod error;
 mod input;
-mod reply_path;
 
 pub(crate) use error::forbidden;
 pub(crate) use input::{Icmp6Input, becomes_ours};
-pub(crate) use reply_path::{ReplyPath, choose as choose_reply_path};
 
 use crate::capability::{Chapter, Description, Stage, Starting};
 use crate::icmp::ping::{self, Pings};
@@ -40,6 +38,10 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     let error =
         move || error::Icmp6Error::new(fibs.clone(), objects.clone(), view.clone(), policy.clone(), events.clone());
     graph.register(error::spec(), move |_| Behaviour::Map(Box::new(error())))?;
-    starting.state::<Pings>().nodes[Family::Ip6] = Some(ping::Nodes { input, requests });
+    starting.state::<Pings>().nodes[Family::Ip6] = Some(ping::Nodes {
+        input,
+        awaited: |core, node| core.node::<Icmp6Input>(node).map(|node| &mut node.awaited),
+        requests,
+    });
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! Interfaces, as the commands that create and configure them.
 
 use super::Interface;
-use crate::Router;
 use crate::capability::{Statement, Statements};
-use crate::ip::control::{Ip, TableIndex};
+use crate::ip::control::TableIndex;
 use crate::ip::vrf;
 use crate::listing::PAGE;
+use crate::{CAPABILITIES, Router};
 use graph::InterfaceIndex;
 use wire::{Family, Prefix};
 
@@ -45,7 +45,7 @@ impl InterfaceStatements {
     fn sub_interfaces(&mut self, router: &Router, into: &mut Vec<Statement>, most: usize) -> bool {
         let Some((parent, last)) = self.parent.take() else { return false };
         for sub in router.interfaces.sub_interfaces_behind(parent, last) {
-            of_interface(&router.ip, sub, into);
+            of_interface(router, sub, into);
             if into.len() >= most {
                 self.parent = Some((parent, Some(sub.index)));
                 return true;
@@ -67,12 +67,12 @@ impl Statements for InterfaceStatements {
             match self.turn {
                 Turn::Borrowers => of_borrower(router, interface, into),
                 Turn::Devices if interface.sub.is_none() && !is_tunnel => {
-                    of_interface(&router.ip, interface, into);
+                    of_interface(router, interface, into);
                     self.parent = Some((interface.index, None));
                 }
                 Turn::Tunnels if interface.sub.is_none() && is_tunnel => {
-                    crate::mpls::config::tunnel(router, interface, into);
-                    of_interface(&router.ip, interface, into);
+                    CAPABILITIES.iter().for_each(|capability| (capability.makes)(router, interface, into));
+                    of_interface(router, interface, into);
                     self.parent = Some((interface.index, None));
                 }
                 Turn::Devices | Turn::Tunnels => {}
@@ -114,8 +114,8 @@ pub(crate) fn in_table(interface: &Interface, mut statement: Statement) -> State
     statement
 }
 
-fn of_interface(ip: &Ip, interface: &Interface, into: &mut Vec<Statement>) {
-    let name = &interface.name;
+fn of_interface(router: &Router, interface: &Interface, into: &mut Vec<Statement>) {
+    let (name, ip) = (&interface.name, &router.ip);
     if let Some(creation) = &interface.creation {
         let mut made = Statement::new(creation.command(name), removal(name));
         made.claims = creation.claims();
@@ -176,10 +176,7 @@ fn of_interface(ip: &Ip, interface: &Interface, into: &mut Vec<Statement>) {
         let address = Statement::new(line, address_removal(name, *prefix)).needing(removal(name));
         into.push(in_table(interface, address));
     }
-    crate::ip6::config::statements(ip, interface, into);
-    if interface.mpls {
-        crate::mpls::config::interface(name, into);
-    }
+    CAPABILITIES.iter().for_each(|capability| (capability.settings)(router, interface, into));
     if interface.proxy_arp {
         let line = format!("set interface proxy-arp {name} enable");
         into.push(setting(line, format!("set interface proxy-arp {name} disable")));

@@ -1,6 +1,7 @@
 //! The operations on interfaces.
 
 use super::exit::Exit;
+use super::ip6::Ip6View;
 use super::known::{Interface, Retired};
 use super::names::check_tag;
 use super::output::{OUTPUT_ARC, Output};
@@ -11,7 +12,6 @@ use crate::capability::Notice;
 use crate::farewell::Parting;
 use crate::interface::sub::Sub;
 use crate::ip::control::Source;
-use crate::ip6::Ip6View;
 use crate::{Error, Router, check_memory};
 use drivers::output::DeviceOutput;
 use drivers::{Device, Transmit, TxOffloads};

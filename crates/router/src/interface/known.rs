@@ -2,15 +2,15 @@
 
 use super::book::ViewBook;
 use super::exit::Edges;
+use super::ip6::Ip6View;
 use super::numbers::Numbers;
 use super::queues::{ReceiveQueue, TransmitQueues};
 use super::{InterfaceConfig, Mtus};
+use super::{ip4, ip6};
 use crate::Error;
 use crate::interface::sub::Demux;
 use crate::interface::sub::Sub;
 use crate::ip::control::TableIndex;
-use crate::ip6::Ip6View;
-use crate::{ip4, ip6};
 use drivers::{Carries, Link, TxOffloads};
 use graph::registry::MAX_INTERFACES;
 use graph::{InterfaceIndex, NodeIndex};

@@ -3,7 +3,7 @@
 
 use super::Interface;
 use super::control::{MAX_MTU, MIN_MTU};
-use crate::ip6::Ip6Error;
+use super::ip6::Ip6Error;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 

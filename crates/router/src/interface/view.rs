@@ -1,12 +1,12 @@
 //! What the data path needs to know of interfaces: a table that control publishes whole
 //! and nodes borrow for a round.
 
+use super::ip6::Ip6View;
 use crate::chunks::Chunks;
 use crate::interface::sub::Demux;
 use crate::ip::control::TableIndex;
 use crate::ip::fibs::own_table;
 use crate::ip::source_check::SourceCheck;
-use crate::ip6::Ip6View;
 use graph::Row;
 use graph::{EdgeIndex, InterfaceIndex};
 use rcu::Published;

@@ -7,7 +7,7 @@ use super::table::PART;
 use crate::interface::Interface;
 use crate::interface::exit::Exit;
 use crate::ip::class;
-use crate::mpls::labels::OutLabel;
+use crate::ip::labels::out::OutLabel;
 use crate::neighbour::NeighbourKey;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
@@ -196,13 +196,14 @@ impl Router {
             true => Some(MacAddress::BROADCAST),
             false => alone.map(|interface| interface.mac).or_else(|| self.neighbours.mac_in_use(&neighbour)),
         };
-        let resolving = match (inside, neighbour.family()) {
-            (Inside::Ip(Family::Ip4), Family::Ip4) => crate::ip4::ARP_EDGE,
-            (Inside::Ip(Family::Ip4), Family::Ip6) => crate::ip4::DISCOVER_EDGE,
-            (Inside::Ip(Family::Ip6), Family::Ip4) => crate::ip6::ARP_EDGE,
-            (Inside::Ip(Family::Ip6), Family::Ip6) => crate::ip6::DISCOVER_EDGE,
-            (Inside::Labelled, Family::Ip4) => crate::mpls::ARP_EDGE,
-            (Inside::Labelled, Family::Ip6) => crate::mpls::DISCOVER_EDGE,
+        let exit = match inside {
+            Inside::Ip(family) => Exit::Ip(family),
+            Inside::Labelled => Exit::Labelled,
+        };
+        let edges = self.ip.rewrite_edges(exit);
+        let resolving = match neighbour.family() {
+            Family::Ip4 => edges.arp,
+            Family::Ip6 => edges.discover,
         };
         let labels = (push.len() * ENTRY_LEN) as u16;
         let mtu = interface.map_or(0, |interface| match inside {
@@ -229,14 +230,10 @@ impl Router {
         };
         if let (Some(interface), Some(mac)) = (interface, mac) {
             adjacency.complete = true;
-            adjacency.edge = match (inside, neighbour.family()) {
-                (Inside::Ip(Family::Ip4), _) if copies > 0 => crate::ip4::IMPOSE_EDGE,
-                (Inside::Ip(Family::Ip6), _) if copies > 0 => crate::ip6::IMPOSE_EDGE,
-                (Inside::Ip(Family::Ip4), _) if is_stale => crate::ip4::STALE_EDGE,
-                (Inside::Ip(Family::Ip6), _) if is_stale => crate::ip6::STALE_EDGE,
-                (Inside::Labelled, _) if is_stale => crate::mpls::STALE_EDGE,
-                (Inside::Ip(family), _) => tunnel.unwrap_or(interface).exit(Exit::Ip(family)),
-                (Inside::Labelled, _) => tunnel.unwrap_or(interface).exit(Exit::Labelled),
+            adjacency.edge = match edges.impose {
+                Some(impose) if copies > 0 => impose,
+                _ if is_stale => edges.stale,
+                _ => tunnel.unwrap_or(interface).exit(exit),
             };
             let ethertype = match inside {
                 _ if key.is_labelled() => EtherType::MPLS,

@@ -32,7 +32,7 @@ pub const SWAP: u8 = 0x22;
 /// Put a header in front of the packet, and send the result by another leaf ([`crate::midchain`]).
 pub const MIDCHAIN: u8 = 0x23;
 /// For labels: pop the label, and send the packet inside by an adjacency. Four classes, one for each node of
-/// [`crate::mpls::pop`].
+/// [`crate::ip::labels::pop`].
 pub const POP: u8 = 0x28;
 
 /// Over several paths.

@@ -3,8 +3,8 @@
 use super::next_hop::NextHopError;
 use super::route::{Path, PathAction, Route, Source, TableIndex};
 use super::vrf::{table, word};
-use crate::mpls::cli::{OUT_LABELS, out_labels};
-use crate::mpls::control::check_labels;
+use crate::ip::labels::control::check_labels;
+use crate::ip::labels::words::{OUT_LABELS, out_labels};
 use crate::{Error, Router, check_memory};
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, fail, reply};
 use std::net::IpAddr;
@@ -40,7 +40,7 @@ fn spelled_as_vpp(command: Command<Router>, path: &str, how_many: &str) -> Comma
 }
 
 pub fn register(set: &mut CommandSet<Router>) {
-    crate::ip4::settings::register(set);
+    super::directed_broadcast::register(set);
     set.section(
         "Routes",
         "The paths of a route share its traffic by weight and flow. A path leads to a next hop, to an attached \

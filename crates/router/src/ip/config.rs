@@ -1,13 +1,13 @@
 //! Operators' routes as the commands that add them. Connected routes follow from addresses,
 //! neighbours' from neighbours.
 
+use super::labels::words;
 use super::route::{Path, PathAction, Source, TableIndex};
 use super::{source_check, vrf};
 use crate::Router;
 use crate::capability::{Statement, Statements};
 use crate::interface;
 use crate::listing::PAGE;
-use crate::mpls;
 use graph::InterfaceIndex;
 use std::fmt::Write;
 use wire::{Family, Prefix};
@@ -16,7 +16,7 @@ use wire::{Family, Prefix};
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     for interface in router.interfaces.iter() {
         source_check::statements(interface, into);
-        crate::ip4::settings::statements(interface, into);
+        super::directed_broadcast::statements(interface, into);
     }
 }
 
@@ -119,16 +119,16 @@ pub(crate) fn write_path(
         PathAction::Lookup(other) => {
             let id = router.ip.id_of(other);
             needs.extend((other != TableIndex::DEFAULT).then(|| vrf::removal(family, id)));
-            format!("{} {id}", mpls::control::lookup_word(family))
+            format!("{} {id}", words::lookup_word(family))
         }
         PathAction::LookupIn(family, other) => {
             let id = router.ip.id_of(other);
             needs.extend((other != TableIndex::DEFAULT).then(|| vrf::removal(family, id)));
-            format!("{} {id}", mpls::control::lookup_word(family))
+            format!("{} {id}", words::lookup_word(family))
         }
         PathAction::LookupLabel(other) => {
             let id = router.ip.labels.id_of(other);
-            needs.push(mpls::config::removal(id));
+            needs.push(words::removal(id));
             format!("mpls-lookup-in-table {id}")
         }
         PathAction::OnLink { next_hop, interface } => format!("{next_hop} {} onlink", named(interface)),

@@ -7,6 +7,7 @@
 
 use super::adjacency::Adjacencies;
 use super::count::{self, Counted, CounterSlots};
+use super::edges::AllEdges;
 use super::entry::{Entry, MultiSourceEntries, Share};
 use super::fibs::SharedTables;
 use super::hops::Dependents;
@@ -20,8 +21,8 @@ use super::stack::Stacks;
 use super::table::{Fib, PART, Table, TableFull, Vrfs};
 use super::vrf::TableError;
 use crate::chunks::Chunks;
-use crate::mpls::MplsError;
-use crate::mpls::table::LabelTables;
+use crate::ip::labels::control::MplsError;
+use crate::ip::labels::table::LabelTables;
 use crate::neighbour::NeighbourKey;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
@@ -61,6 +62,7 @@ pub struct Ip {
     pub(crate) tunnels: BTreeMap<InterfaceIndex, ListId>,
     /// Interfaces that put a header in front of packets.
     pub(crate) stacks: Stacks,
+    pub(crate) rewrite_edges: AllEdges,
     /// Objects of other capabilities.
     pub(crate) customs: CustomObjects,
     /// The list of each load balance.
@@ -119,6 +121,7 @@ impl Ip {
             labels,
             tunnels: BTreeMap::new(),
             stacks: Stacks::default(),
+            rewrite_edges: AllEdges::new(),
             customs: CustomObjects::default(),
             balances: HashMap::new(),
             painting: Painting::default(),

@@ -5,7 +5,7 @@
 
 use super::balance::Spread;
 use super::route::{Hop, LabelTableIndex, Path, TableIndex};
-use crate::mpls::key::{LabelAction, LabelKey};
+use crate::ip::labels::key::{LabelAction, LabelKey};
 use graph::InterfaceIndex;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::collections::BTreeSet;

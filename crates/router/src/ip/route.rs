@@ -1,7 +1,7 @@
 //! What a route consists of: its sources and their paths.
 
 use super::objects::ObjectId;
-use crate::mpls::labels::OutLabels;
+use crate::ip::labels::out::OutLabels;
 pub use crate::table_index::TableIndex;
 use graph::InterfaceIndex;
 use std::collections::BTreeMap;

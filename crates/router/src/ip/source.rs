@@ -119,7 +119,7 @@ impl Origin for Lookup6 {
 
     #[inline]
     fn is_checked(cx: &Context<'_>, row: &Row) -> bool {
-        crate::ip6::input::is_checked(cx, row)
+        super::source6::is_checked(cx, row)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::fix_up::FixUps;
 use super::fix_up::{FixUp, FixUpNumber, in_object};
 use crate::interface::Interface;
+use crate::interface::exit::Exit;
 use crate::ip::class;
 use crate::ip::control::{Ip, Path, PathAction, TableIndex};
 use crate::ip::path_list::{ListId, ListRef, Of, User};
@@ -271,10 +272,7 @@ impl Router {
         let stacked = self.ip.stacks.by_interface.get(&interface.index)?;
         let room = u16::MAX - MAX_LONG_REWRITE as u16;
         Some(Object::Midchain(Midchain {
-            edge: match inside {
-                Family::Ip4 => crate::ip4::MIDCHAIN_EDGE,
-                Family::Ip6 => crate::ip6::MIDCHAIN_EDGE,
-            },
+            edge: self.ip.rewrite_edges(Exit::Ip(inside)).midchain?,
             out: self.state::<OuterEdges>().0[stacked.family],
             mtu: interface.ip_mtu(inside).min(room),
             interface: interface.index.0,

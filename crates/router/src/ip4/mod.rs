@@ -9,15 +9,15 @@ mod local;
 mod lookup;
 mod options;
 mod rewrite;
-pub(crate) mod settings;
 
-pub use settings::Settings;
+pub use crate::interface::ip4::Settings;
 
 use crate::capability::{Chapter, Description, FeatureSpec, Stage, Starting};
 use crate::interface::exit::Exit;
 use crate::ip::TABLES;
 use crate::ip::arcs::InputArcs;
 use crate::ip::class;
+use crate::ip::edges::RewriteEdges;
 use crate::ip::fragment::{self, Cutter};
 use crate::ip::source::{self, Sources, Urpf};
 use crate::ip::{in_table, load_balance, route_counters};
@@ -76,17 +76,6 @@ fn checks_sources(router: &Router, interface: InterfaceIndex) -> String {
     check.map_or(String::new(), |check| check.to_string())
 }
 
-/// The edge of `ip4-rewrite` to the node that puts headers in front of packets.
-pub(crate) const MIDCHAIN_EDGE: u16 = rewrite::Edge::Midchain as u16;
-/// The edge of `ip4-rewrite` to the node that resolves neighbours.
-pub(crate) const ARP_EDGE: u16 = rewrite::Edge::Arp as u16;
-/// The same for next hops of the other family, which labelled packets may have.
-pub(crate) const DISCOVER_EDGE: u16 = rewrite::Edge::Discover as u16;
-/// The edge to the node that reports packets to stale neighbours to the control thread.
-pub(crate) const STALE_EDGE: u16 = rewrite::Edge::Stale as u16;
-/// The edge to the node that copies the time to live and the traffic class into pushed labels.
-pub(crate) const IMPOSE_EDGE: u16 = rewrite::Edge::Impose as u16;
-
 /// Where a packet with a valid source and valid options goes: broadcasts on this link to this router, whatever the
 /// routes say; other packets to `way`. `ip4-input` replaces all broadcast addresses of the link by the limited
 /// broadcast.
@@ -143,6 +132,15 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
         let (view, fibs, objects) = local.clone();
         Behaviour::Map(Box::new(local::Ip4Local::new(Sources::new(view, fibs, objects), arc)))
     })?;
+    use rewrite::Edge;
+    let edges = RewriteEdges {
+        arp: Edge::Arp.into(),
+        discover: Edge::Discover.into(),
+        stale: Edge::Stale.into(),
+        impose: Some(Edge::Impose.into()),
+        midchain: Some(Edge::Midchain.into()),
+    };
+    starting.rewrites(Exit::Ip(Family::Ip4), edges);
     starting.leaves(Exit::Ip(Family::Ip4), rewrite, Some("ip4-output"));
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! IPv6 on interfaces: whether they take part, their addresses, and the routes that those bring.
 
-use super::view::subnet_router_anycast;
-use super::{Settings, link_local_network, own_link_local};
+use super::own_link_local;
 use crate::capability::{Notice, Parting};
 use crate::interface::MAX_ADDRESSES;
+use crate::interface::ip6::{Ip6Error, Settings, link_local_network, subnet_router_anycast};
 use crate::ip::class;
 use crate::ip::control::{Path, PathAction, Source, TableIndex};
 use crate::neighbour::NeighbourKey;
@@ -13,37 +13,6 @@ use std::net::Ipv6Addr;
 use tables::Leaf;
 use wire::ipv6::MIN_MTU;
 use wire::{Family, Prefix, Prefix6};
-
-/// Why IPv6 on an interface is not as wanted.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Ip6Error {
-    #[error(
-        "{0} is no IPv6 address for an interface (RFC 4291: the unspecified or loopback address, a group's, or one \
-         that embeds an \
-         IPv4 address)"
-    )]
-    BadAddress(Prefix6),
-    #[error("{0} is link-local: every interface of IPv6 has one, and 'set ip6 link-local address' chooses it")]
-    LinkLocal(Prefix6),
-    #[error(
-        "{address} is a host behind {behind} that is answered for: 'set ip6 nd proxy {address} {behind} del' first"
-    )]
-    Proxied { address: Ipv6Addr, behind: String },
-    #[error("{0} is no link-local address (fe80::/64)")]
-    NotLinkLocal(Ipv6Addr),
-    #[error("{name} takes no part in IPv6: 'enable ip6 interface {name}' or an address first")]
-    NotEnabled { name: String },
-    #[error("{name} has IPv6 addresses ('show interface address {name}'): take them away first")]
-    HasAddresses { name: String },
-    #[error("{name} carries packets of {mtu} bytes, IPv6 needs {MIN_MTU} (RFC 8200 5): 'set interface mtu' first")]
-    LinkTooSmall { name: String, mtu: u16 },
-    #[error(
-        "{name} would carry packets of {mtu} bytes, IPv6 on it needs {MIN_MTU} (RFC 8200 5): take its IPv6 \
-         addresses away, and \
-         'disable ip6 interface {name}', first"
-    )]
-    WouldNotFit { name: String, mtu: u16 },
-}
 
 impl Router {
     /// Has an interface take part in IPv6 without an address of more than its link.

@@ -1,13 +1,15 @@
 //! What operators said of IPv6 on an interface, as the commands that say it.
 
+use crate::Router;
 use crate::capability::Statement;
 use crate::interface::Interface;
 use crate::interface::config::{address_removal, removal};
-use crate::ip::control::{Ip, TableIndex};
+use crate::ip::control::TableIndex;
 use crate::ip::vrf;
 use wire::Family;
 
-pub(crate) fn statements(ip: &Ip, interface: &Interface, into: &mut Vec<Statement>) {
+pub(super) fn statements(router: &Router, interface: &Interface, into: &mut Vec<Statement>) {
+    let ip = &router.ip;
     let (name, ip6) = (&interface.name, &interface.ip6);
     let series = format!("ip6 addresses of {name}");
     let mut in_series = |statement: Statement| {

@@ -5,12 +5,12 @@
 //! this interface on its link, to a group of which the interface is a member, or that ask for a host that the interface
 //! answers for; `ip6-rx-urpf` before either on interfaces with `set urpf`; or a drop by name (RFC 8200, RFC 4291).
 
-use super::local::speaks_of_neighbours;
 use crate::headers::visible;
 use crate::interface::SharedViews;
 use crate::ip::arcs::InputArcs;
 use crate::ip::class;
 use crate::ip::fibs::own_table;
+use crate::ip::source6::is_of_its_link;
 use crate::ip6::Ip6View;
 use graph::Lazy;
 use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
@@ -209,23 +209,6 @@ fn remarkable(cx: &Context<'_>, row: &mut Row, view: &Ip6View) -> Result<Edge, E
         row.target = Leaf::new(class::RECEIVE, row.rx_interface.0).0;
     }
     Ok(to)
-}
-
-/// Whether the source of a packet can be checked against routes. A link-local source lies on the link that its packet
-/// came from, and a station without an address has no route (RFC 4862 5.4, RFC 3810 5.2.13). The node that reads
-/// messages of Neighbor Discovery checks them itself, because stations must find each other whatever the routes are.
-pub(crate) fn is_checked(cx: &Context<'_>, row: &Row) -> bool {
-    if row.flags & (check::MARTIAN_SOURCE | check::SPECIAL_DESTINATION) == 0 {
-        return true;
-    }
-    let source = ipv6::Header::new_unchecked(visible(cx, row)).src();
-    let is_for_link = row.flags & check::SPECIAL_DESTINATION != 0;
-    !(is_of_its_link(source) || is_for_link && speaks_of_neighbours(cx, row))
-}
-
-/// Whether a source is valid on its link only.
-fn is_of_its_link(source: Ipv6Addr) -> bool {
-    source.is_unspecified() || source.is_unicast_link_local()
 }
 
 /// Checks one header completely: distinguishes the faults and rewrites the check bits.

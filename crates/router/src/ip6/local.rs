@@ -12,15 +12,15 @@
 use crate::headers::PayloadAt;
 use crate::interface::SharedViews;
 use crate::ip::source::{Fault, Sources};
+use crate::ip::source6::speaks_of_neighbours;
 use crate::ip6::Ip6View;
 use crate::reply::report6::Report;
 use crate::reply::unclaimed::Unclaimed;
 use graph::{ArcIndex, Context, InterfaceIndex, Map, NodeSpec, Row, Scratch, Vector};
 use tables::{Leaf, Lookup6};
-use wire::icmpv6::{Type, parameter_problem};
+use wire::icmpv6::parameter_problem;
 use wire::ipv4::Protocol;
 use wire::ipv6::{self, Chain, ChainError, HEADER_LEN, OptionVerdict, next_header};
-use wire::nd::HOP_LIMIT;
 use wire::{tcp, udp};
 
 graph::edges! {
@@ -107,16 +107,6 @@ impl Ip6Local {
     pub fn new(sources: Sources<Lookup6>, view: SharedViews, arc: ArcIndex) -> Ip6Local {
         Ip6Local { sources, view, arc }
     }
-}
-
-/// Whether the packet is a message of Neighbor Discovery. The node that reads such a message checks its source: a
-/// message from one of our addresses shows that another station has the address (RFC 4862 5.4.4).
-pub(super) fn speaks_of_neighbours(cx: &Context<'_>, row: &Row) -> bool {
-    let packet = cx.buffers.bytes(row.packet).get(row.l3 as usize..).unwrap_or_default();
-    let message = packet.get(HEADER_LEN..).and_then(|payload| payload.first());
-    message.is_some_and(|kind| Type(*kind).is_discovery())
-        && ipv6::Header::new_unchecked(packet).next_header() == Protocol::ICMP6
-        && ipv6::Header::new_unchecked(packet).hop_limit() == HOP_LIMIT
 }
 
 impl Map for Ip6Local {

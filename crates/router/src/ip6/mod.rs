@@ -11,28 +11,24 @@ pub(crate) mod config;
 pub(crate) mod input;
 mod local;
 mod lookup;
+pub(crate) mod reply_path;
 mod rewrite;
-mod view;
 
-pub use addresses::Ip6Error;
+pub use crate::interface::ip6::{Ip6Error, Ip6View, Settings, subnet_router_anycast};
 pub(crate) use addresses::local_route;
-pub use view::{Ip6View, subnet_router_anycast};
 
 use crate::capability::{Chapter, Description, FeatureSpec, Stage, Starting};
 use crate::interface::exit::Exit;
 use crate::ip::arcs::InputArcs;
-use crate::ip::control::TableIndex;
+use crate::ip::edges::RewriteEdges;
 use crate::ip::fragment::{self, Cutter};
 use crate::ip::source::{self, Sources, Urpf};
-use crate::ip::source_check::SourceCheck;
 use crate::ip::{in_table, load_balance, route_counters};
-use crate::nd::dad::Standing;
 use crate::{Error, Router};
 use graph::{Behaviour, InterfaceIndex};
-use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use tables::Lookup6;
-use wire::{Family, MacAddress, Prefix6};
+use wire::{Family, MacAddress};
 
 /// Hops that our own packets may take (RFC 1700's default).
 pub(crate) const OUR_HOP_LIMIT: u8 = 64;
@@ -67,6 +63,7 @@ pub(crate) const CAPABILITY: Description = Description {
         FeatureSpec::new("ip6-multicast", "ip6-rx-urpf", checks_sources),
     ],
     commands: cli::register,
+    settings: config::statements,
     chapters: &[Chapter {
         stage: Stage::Network,
         title: "IPv6",
@@ -80,52 +77,6 @@ fn checks_sources(router: &Router, interface: InterfaceIndex) -> String {
     let check = router.interfaces.get(interface).ok().and_then(|interface| interface.ip6.source_check);
     check.map_or(String::new(), |check| check.to_string())
 }
-
-/// The operator's IPv6 settings of an interface, and the state that follows from them.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Settings {
-    /// The table of its addresses, and of the packets that it receives.
-    pub table: TableIndex,
-    /// How the sources of received packets are checked.
-    pub source_check: Option<SourceCheck>,
-    /// The interface's addresses that are valid beyond its link, with their networks.
-    pub addresses: Vec<Prefix6>,
-    /// Whether IPv6 is enabled without such an address (`enable ip6 interface`).
-    pub is_stated: bool,
-    /// The link-local address, when an operator chose it.
-    pub stated_link_local: Option<Ipv6Addr>,
-    /// The link-local address while IPv6 is enabled.
-    pub link_local: Option<Ipv6Addr>,
-    /// The interface's own addresses that are not in use, and why not.
-    pub(crate) standing: BTreeMap<Ipv6Addr, Standing>,
-    /// Hosts on other links that the interface answers for, in order.
-    pub(crate) proxied: Vec<Ipv6Addr>,
-    /// The object for packets onto the link, while IPv6 is enabled.
-    pub(crate) on_link: Option<u32>,
-}
-
-impl Settings {
-    /// Whether IPv6 is enabled on the interface.
-    pub fn is_enabled(&self) -> bool {
-        self.link_local.is_some()
-    }
-}
-
-/// The network of a link-local address (RFC 4291 section 2.5.6).
-pub(crate) fn link_local_network(address: Ipv6Addr) -> Prefix6 {
-    Prefix6::new(address, 64).expect("64 is a length")
-}
-
-/// The edge of `ip6-rewrite` to the node that puts headers in front of packets.
-pub(crate) const MIDCHAIN_EDGE: u16 = rewrite::Edge::Midchain as u16;
-/// The edge of `ip6-rewrite` to the node that resolves neighbours.
-pub(crate) const DISCOVER_EDGE: u16 = rewrite::Edge::Discover as u16;
-/// The edge to the node that reports packets to stale neighbours to the control thread.
-pub(crate) const STALE_EDGE: u16 = rewrite::Edge::Stale as u16;
-/// The edge for next hops of the other family, which labelled packets may have.
-pub(crate) const ARP_EDGE: u16 = rewrite::Edge::Arp as u16;
-/// The edge to the node that copies the hop limit and the traffic class into pushed labels.
-pub(crate) const IMPOSE_EDGE: u16 = rewrite::Edge::Impose as u16;
 
 fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     let policy = starting.shared();
@@ -166,6 +117,15 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
         let (view, fibs, objects) = local.clone();
         Behaviour::Map(Box::new(local::Ip6Local::new(Sources::new(view.clone(), fibs, objects), view, arc)))
     })?;
+    use rewrite::Edge;
+    let edges = RewriteEdges {
+        arp: Edge::Arp.into(),
+        discover: Edge::Discover.into(),
+        stale: Edge::Stale.into(),
+        impose: Some(Edge::Impose.into()),
+        midchain: Some(Edge::Midchain.into()),
+    };
+    starting.rewrites(Exit::Ip(Family::Ip6), edges);
     starting.leaves(Exit::Ip(Family::Ip6), rewrite, Some("ip6-output"));
     Ok(())
 }

@@ -1,18 +1,14 @@
 //! Commands on MPLS, as VPP has them.
 
-use super::control::{LabelBatch, MplsError, check_labels};
-use super::key::{LABELS, LabelKey};
-use super::labels::{OutLabels, Stated};
 use crate::ip::control::{LabelTableIndex, Path, PathAction, Source, TableIndex};
+use crate::ip::labels::control::{LabelBatch, MplsError, check_labels};
+use crate::ip::labels::key::{LABELS, LabelKey};
+use crate::ip::labels::words::{OUT_LABELS, out_labels};
 use crate::ip::next_hop::NextHopError;
 use crate::{Error, Router};
 use command::{Args, Command, CommandError, CommandSet, Done, Text, fail, reply};
 use std::net::IpAddr;
 use wire::Family;
-
-/// What a path puts before packets.
-pub(crate) const OUT_LABELS: &str = "[out-labels (<label:u32 0..1048575> : labels)+] [{pipe | uniform : model}] \
- [ttl <ttl:u32 1..255>] [exp <exp:u32 0..7>]";
 
 /// How flows are shared out among paths, and which go before others.
 const SHARE: &str = "[weight <weight:u32 1..255>] [preference <preference:u32 0..255>]";
@@ -162,17 +158,6 @@ fn table(
         reply(Done)
     })
     .configures()
-}
-
-/// The labels that a path puts before packets.
-pub(crate) fn out_labels(path: &Args) -> Result<OutLabels, CommandError> {
-    let labels = path.groups("labels").map(|label| label.parse("label")).collect::<Result<Vec<u32>, _>>()?;
-    let (ttl, traffic_class) = (path.optional("ttl")?, path.optional("exp")?);
-    let is_uniform = path.optional_text("model") == Some("uniform");
-    if is_uniform && (ttl.is_some() || traffic_class.is_some()) {
-        return fail("'uniform' has ttl and exp copied: leave those out, or say 'pipe'");
-    }
-    Ok(Stated { labels, is_uniform, ttl, traffic_class }.shared())
 }
 
 /// The table that a command is about.

@@ -1,20 +1,16 @@
 //! MPLS as the commands that state it: tables come before interfaces, labels after what their paths rest on.
 
-use super::control::end;
-use super::key::LabelKey;
 use crate::Router;
 use crate::capability::{Statement, Statements};
 use crate::interface::Interface;
 use crate::interface::config::removal as interface_removal;
 use crate::ip::config::write_path;
 use crate::ip::control::{LabelTableIndex, TableIndex};
+use crate::ip::labels::control::end;
+use crate::ip::labels::key::LabelKey;
+use crate::ip::labels::words::removal;
 use crate::listing::PAGE;
 use wire::Family;
-
-/// The command that takes a table away: what other statements name it by.
-pub(crate) fn removal(id: u32) -> String {
-    format!("mpls table del {id}")
-}
 
 /// The tables.
 pub(crate) fn tables(router: &Router, into: &mut Vec<Statement>) {
@@ -25,9 +21,10 @@ pub(crate) fn tables(router: &Router, into: &mut Vec<Statement>) {
 }
 
 /// A tunnel, with its paths.
-pub(crate) fn tunnel(router: &Router, interface: &Interface, into: &mut Vec<Statement>) {
+pub(super) fn tunnel(router: &Router, interface: &Interface, into: &mut Vec<Statement>) {
+    let Ok(paths) = router.tunnel_paths(interface.index) else { return };
     let (mut ways, mut needs) = (String::new(), Vec::new());
-    for path in router.tunnel_paths(interface.index).unwrap_or_default() {
+    for path in paths {
         write_path(router, Family::Ip4, TableIndex::DEFAULT, path, &mut ways, &mut needs);
     }
     needs.sort();
@@ -40,7 +37,11 @@ pub(crate) fn tunnel(router: &Router, interface: &Interface, into: &mut Vec<Stat
 }
 
 /// Which interfaces take labelled packets.
-pub(crate) fn interface(name: &str, into: &mut Vec<Statement>) {
+pub(super) fn interface(_: &Router, interface: &Interface, into: &mut Vec<Statement>) {
+    if !interface.mpls {
+        return;
+    }
+    let name = &interface.name;
     let command = format!("set interface mpls {name}");
     let statement = Statement::new(format!("{command} enable"), format!("{command} disable"));
     into.push(statement.needing(interface_removal(name)).needing(removal(0)));

@@ -10,12 +10,12 @@
 //! `ip4-rewrite` with packets that the label sends to a next hop; `ip4-lookup` with packets to look up, through
 //! `ip4-input` if there is more to check.
 
-use super::pop;
 use crate::headers::visible;
 use crate::interface::{SharedViews, ViewTable};
 use crate::ip::adjacency::object_of;
 use crate::ip::class;
 use crate::ip::fibs::mark_of;
+use crate::ip::labels::pop;
 use crate::ip4::input::bad_fragment;
 use crate::reply::marks::BEHIND_LABEL;
 use crate::reply::marks::REDIRECTED;

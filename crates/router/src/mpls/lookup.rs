@@ -5,12 +5,12 @@
 //! look up the next one; for `mpls-icmp-error`, what to say in scratch. Next: by the leaf's class. A packet
 //! whose time to live has expired only continues where its label is removed at the end of its path.
 
-use super::key::{LabelAction, LabelKey, LabelLookup};
-use super::pop;
-use super::table::{ENTROPY, SharedLabels};
 use crate::headers::visible;
 use crate::ip::class;
 use crate::ip::control::LabelTableIndex;
+use crate::ip::labels::key::{LabelAction, LabelKey, LabelLookup};
+use crate::ip::labels::pop;
+use crate::ip::labels::table::{ENTROPY, SharedLabels};
 use crate::reply::report4;
 use graph::vector::one_value;
 use graph::{Context, EdgeIndex, EdgeSpec, Map, NodeSpec, Row, Scratch, Snapshot, Vector};

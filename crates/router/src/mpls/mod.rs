@@ -8,26 +8,25 @@
 
 pub mod cli;
 pub(crate) mod config;
-pub mod control;
 mod disposition;
 mod icmp_error;
 mod imposition;
 mod input;
-pub mod key;
-pub mod labels;
 mod load_balance;
 mod lookup;
 mod output;
-pub(crate) mod pop;
 mod show;
-pub(crate) mod table;
 pub mod tunnel;
 
-pub use control::MplsError;
+pub use crate::ip::labels::control::MplsError;
+pub use crate::ip::labels::{control, key, out as labels};
+
+use crate::ip::labels::pop;
 
 use crate::Error;
 use crate::capability::{Chapter, Description, Part, Phase, Stage, Starting};
 use crate::interface::exit::Exit;
+use crate::ip::edges::RewriteEdges;
 use crate::reply::marks::BEHIND_LABEL;
 use crate::reply::policy::SharedPolicy;
 use disposition::Disposition;
@@ -57,6 +56,8 @@ pub(crate) const CAPABILITY: Description = Description {
     nodes: NODES,
     arcs: &[("mpls-input", "mpls-lookup"), ("mpls-output", "interface-output")],
     commands: cli::register,
+    makes: config::tunnel,
+    settings: config::interface,
     statements: &[(Phase::Tables, Part::Few(config::tables)), (Phase::Routes, Part::Many(config::statements))],
     chapters: &[Chapter {
         stage: Stage::Network,
@@ -67,12 +68,6 @@ pub(crate) const CAPABILITY: Description = Description {
     }],
     ..Description::NONE
 };
-
-/// The edges of `mpls-output` to the nodes that resolve neighbours.
-pub(crate) const ARP_EDGE: u16 = output::Edge::Arp as u16;
-pub(crate) const DISCOVER_EDGE: u16 = output::Edge::Discover as u16;
-/// The edge to the node that reports packets to stale neighbours to the control thread.
-pub(crate) const STALE_EDGE: u16 = output::Edge::Stale as u16;
 
 fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     let policy: SharedPolicy = starting.shared();
@@ -106,6 +101,10 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     let handle = objects.clone();
     let output =
         graph.register(output::spec(), move |_| Behaviour::Map(Box::new(output::MplsOutput::new(handle.clone()))))?;
+    use output::Edge;
+    let (arp, discover, stale) = (Edge::Arp.into(), Edge::Discover.into(), Edge::Stale.into());
+    let edges = RewriteEdges { arp, discover, stale, impose: None, midchain: None };
+    starting.rewrites(Exit::Labelled, edges);
     starting.leaves(Exit::Labelled, output, Some("mpls-output"));
     Ok(())
 }

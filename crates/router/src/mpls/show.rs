@@ -1,12 +1,12 @@
 //! `show` of MPLS, in VPP's layout.
 
-use super::control::end;
-use super::key::LabelKey;
-use super::table::{LabelRoute, Labels, reserved};
-use super::{pop, table};
 use crate::Router;
 use crate::ip::class;
 use crate::ip::control::{LabelTableIndex, TableIndex};
+use crate::ip::labels::control::end;
+use crate::ip::labels::key::LabelKey;
+use crate::ip::labels::table::{LabelRoute, Labels, reserved};
+use crate::ip::labels::{pop, table};
 use crate::ip::path_list::{ListId, Of};
 use crate::ip::show::{ShownBalance, ShownList, shown_balance, shown_list};
 use crate::listing::{Listing, PAGE, Pages};

@@ -5,10 +5,10 @@
 //! the adjacency, whose link header and labels the packet has. Writes: `tx_interface`. Next:
 //! `interface-output`.
 
-use super::control::{MplsError, check_labels};
 use crate::interface::control::Way;
 use crate::interface::output::is_labelled;
 use crate::ip::control::{MAX_PATHS, Path, PathAction, TableIndex, join_paths};
+use crate::ip::labels::control::{MplsError, check_labels};
 use crate::ip::path_list::{ListId, ListRef, Of, User};
 use crate::{Error, Router};
 use drivers::{Carries, Device, Link, REFUSED, Transmit, TxOffloads};

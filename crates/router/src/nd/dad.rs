@@ -6,6 +6,8 @@
 //! answers for the address nor sends from it. A duplicate ([`Standing::Duplicate`]) stays unused until the interface
 //! goes down and up, or the operator sets the address again.
 
+pub use crate::interface::standing::{Nonce, Standing};
+
 use super::send;
 use crate::agenda::{Agenda, Timed};
 use crate::capability::Notice;
@@ -13,7 +15,6 @@ use crate::ip::control::Source;
 use crate::ip6::local_route;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
-use std::fmt;
 use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
 use wire::{Family, MacAddress};
@@ -24,27 +25,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const TRANSMITS: u32 = 1;
 /// The most probes for one address that operators may configure.
 pub const MAX_TRANSMITS: u32 = 16;
-
-/// A random value in a probe, by which the sender recognises the probe when the link reflects it (RFC 7527).
-pub type Nonce = [u8; 6];
-
-/// Why one of our addresses is not in use. All addresses without a standing are in use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
-    /// The router is probing the link.
-    Tentative(Nonce),
-    /// This station has the address.
-    Duplicate(MacAddress),
-}
-
-impl fmt::Display for Standing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Standing::Tentative(_) => f.write_str("tentative"),
-            Standing::Duplicate(mac) => write!(f, "duplicate, {mac} has it"),
-        }
-    }
-}
 
 /// An address that is being probed.
 #[derive(Debug)]

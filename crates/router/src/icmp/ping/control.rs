@@ -5,10 +5,8 @@ use super::Event;
 use super::awaited::{Awaited, Peer};
 use super::egress::{Egress, is_link_local};
 use super::request::{EchoRequests, Request, headers_of};
-use crate::icmp::input::EchoInput;
-use crate::icmp6::Icmp6Input;
+use crate::interface::standing::Standing;
 use crate::ip::control::TableIndex;
-use crate::nd::dad::Standing;
 use crate::neighbour::ByFamily;
 use crate::{Error, Router};
 use crossbeam_channel::{Receiver, Sender, TrySendError};
@@ -374,16 +372,8 @@ impl Router {
 
     /// Changes, in all workers, which answers of a host the input node of its family waits for.
     fn change_awaited(&self, host: IpAddr, change: impl Fn(&mut Awaited) + Copy + Send + 'static) {
-        let (index, family) = (self.ping_nodes(host).input, Family::of(host));
-        self.graph.call(|_| {
-            Box::new(move |core| {
-                let awaited = match family {
-                    Family::Ip4 => core.node::<EchoInput>(index).map(|node| &mut node.awaited),
-                    Family::Ip6 => core.node::<Icmp6Input>(index).map(|node| &mut node.awaited),
-                };
-                awaited.into_iter().for_each(change);
-            })
-        });
+        let super::Nodes { input, awaited, .. } = self.ping_nodes(host);
+        self.graph.call(|_| Box::new(move |core| awaited(core, input).into_iter().for_each(change)));
     }
 
     fn send_request(&self, request: Request) {

@@ -14,7 +14,8 @@ pub(crate) mod request;
 
 pub use control::{Answers, Line, MAX_PINGS, PingError, Pings, Statistics, Wanted};
 
-use graph::NodeIndex;
+use awaited::Awaited;
+use graph::{Core, NodeIndex};
 use std::fmt;
 use std::net::IpAddr;
 use wire::{icmpv4, icmpv6};
@@ -61,6 +62,8 @@ impl fmt::Display for Refusal {
 pub(crate) struct Nodes {
     /// Hears answers.
     pub input: NodeIndex,
+    /// Which answers that node waits for.
+    pub awaited: fn(&mut Core, NodeIndex) -> Option<&mut Awaited>,
     /// Sends requests.
     pub requests: NodeIndex,
 }

@@ -7,10 +7,10 @@
 use super::Event;
 use crate::events::EventSender;
 use crate::headers;
-use crate::icmp6::{ReplyPath, choose_reply_path};
 use crate::interface::SharedViews;
 use crate::ip::control::TableIndex;
 use crate::ip::fibs::mark_of;
+use crate::ip6::reply_path::{ReplyPath, choose as choose_reply_path};
 use graph::Lazy;
 use graph::buffer::{DATA_SIZE, HEADROOM};
 use graph::{

@@ -1,24 +1,13 @@
-//! What operators say of IPv4 on an interface: the operations, and the commands that state it.
+//! Checks and rules of IPv4 that operators set on an interface: the source check ([`super::source_check`]), and
+//! whether directed broadcasts are sent on.
 
 use crate::capability::Statement;
 use crate::interface::{self, Interface};
-use crate::ip::control::TableIndex;
-use crate::ip::source_check::{self, SourceCheck};
+use crate::ip::source_check;
 use crate::{Error, Router};
 use command::{Args, Command, CommandSet, Done, reply};
 use graph::InterfaceIndex;
 use wire::Family;
-
-/// Of one interface.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Settings {
-    /// The table of its addresses, and of the packets that it receives.
-    pub table: TableIndex,
-    /// How the sources of received packets are checked.
-    pub source_check: Option<SourceCheck>,
-    /// Packets from elsewhere to all hosts of its networks are sent on (RFC 2644).
-    pub directed_broadcast: bool,
-}
 
 impl Router {
     /// Has packets from elsewhere to all hosts of an interface's networks sent on, or not.

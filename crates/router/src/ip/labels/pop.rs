@@ -44,7 +44,7 @@ pub(super) const fn node_of(leaf: Leaf) -> usize {
 }
 
 /// Which node lets out what.
-pub(super) const NODES: [(Family, bool); 4] =
+pub(crate) const NODES: [(Family, bool); 4] =
     [(Family::Ip4, false), (Family::Ip6, false), (Family::Ip4, true), (Family::Ip6, true)];
 
 pub(crate) fn family_of(leaf: Leaf) -> Family {

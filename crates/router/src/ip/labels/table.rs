@@ -3,9 +3,9 @@
 use super::key::{LabelAction, LabelKey, LabelLookup, LabelTable};
 use crate::ip::class;
 use crate::ip::control::{LabelTableIndex, Source};
+use crate::ip::labels::pop;
 use crate::ip::leaving::Leaving;
 use crate::ip::path_list::{ListId, PathList, User};
-use crate::mpls::pop;
 use graph::Graph;
 use rcu::Published;
 use std::collections::BTreeMap;

@@ -1,12 +1,12 @@
-//! What nodes know of IPv6 on an interface.
+//! IPv6 of an interface: its settings and addresses, and what nodes know of them.
 
-use super::Settings;
+use super::standing::Standing;
 use crate::ip::control::TableIndex;
 use crate::ip::source_check::SourceCheck;
-use crate::nd::dad::Standing;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use wire::Prefix6;
+use wire::ipv6::MIN_MTU;
 use wire::nd::solicited_node;
 
 /// Groups of which every router's interface is a member, of the link and of the site (RFC 4291 section 2.8), and that
@@ -17,6 +17,72 @@ const GROUPS: [Ipv6Addr; 4] = [
     Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x16),
     Ipv6Addr::new(0xff05, 0, 0, 0, 0, 0, 0, 2),
 ];
+
+/// The operator's IPv6 settings of an interface, and the state that follows from them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Settings {
+    /// The table of its addresses, and of the packets that it receives.
+    pub table: TableIndex,
+    /// How the sources of received packets are checked.
+    pub source_check: Option<SourceCheck>,
+    /// The interface's addresses that are valid beyond its link, with their networks.
+    pub addresses: Vec<Prefix6>,
+    /// Whether IPv6 is enabled without such an address (`enable ip6 interface`).
+    pub is_stated: bool,
+    /// The link-local address, when an operator chose it.
+    pub stated_link_local: Option<Ipv6Addr>,
+    /// The link-local address while IPv6 is enabled.
+    pub link_local: Option<Ipv6Addr>,
+    /// The interface's own addresses that are not in use, and why not.
+    pub(crate) standing: BTreeMap<Ipv6Addr, Standing>,
+    /// Hosts on other links that the interface answers for, in order.
+    pub(crate) proxied: Vec<Ipv6Addr>,
+    /// The object for packets onto the link, while IPv6 is enabled.
+    pub(crate) on_link: Option<u32>,
+}
+
+impl Settings {
+    /// Whether IPv6 is enabled on the interface.
+    pub fn is_enabled(&self) -> bool {
+        self.link_local.is_some()
+    }
+}
+
+/// The network of a link-local address (RFC 4291 section 2.5.6).
+pub(crate) fn link_local_network(address: Ipv6Addr) -> Prefix6 {
+    Prefix6::new(address, 64).expect("64 is a length")
+}
+
+/// Why IPv6 on an interface is not as wanted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Ip6Error {
+    #[error(
+        "{0} is no IPv6 address for an interface (RFC 4291: the unspecified or loopback address, a group's, or one \
+         that embeds an \
+         IPv4 address)"
+    )]
+    BadAddress(Prefix6),
+    #[error("{0} is link-local: every interface of IPv6 has one, and 'set ip6 link-local address' chooses it")]
+    LinkLocal(Prefix6),
+    #[error(
+        "{address} is a host behind {behind} that is answered for: 'set ip6 nd proxy {address} {behind} del' first"
+    )]
+    Proxied { address: Ipv6Addr, behind: String },
+    #[error("{0} is no link-local address (fe80::/64)")]
+    NotLinkLocal(Ipv6Addr),
+    #[error("{name} takes no part in IPv6: 'enable ip6 interface {name}' or an address first")]
+    NotEnabled { name: String },
+    #[error("{name} has IPv6 addresses ('show interface address {name}'): take them away first")]
+    HasAddresses { name: String },
+    #[error("{name} carries packets of {mtu} bytes, IPv6 needs {MIN_MTU} (RFC 8200 5): 'set interface mtu' first")]
+    LinkTooSmall { name: String, mtu: u16 },
+    #[error(
+        "{name} would carry packets of {mtu} bytes, IPv6 on it needs {MIN_MTU} (RFC 8200 5): take its IPv6 \
+         addresses away, and \
+         'disable ip6 interface {name}', first"
+    )]
+    WouldNotFit { name: String, mtu: u16 },
+}
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ip6View {

@@ -8,7 +8,6 @@ use crate::ip::path_list::{ListId, ListRef, Of, User};
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::collections::{BTreeMap, BTreeSet};
-use wire::Family;
 
 /// Why something about labels is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -367,12 +366,4 @@ pub(crate) fn check_labels(path: &Path) -> Result<(), Error> {
         return Err(MplsError::NeverSent(IMPLICIT_NULL).into());
     }
     Ok(())
-}
-
-/// What commands call a family in `ip4-lookup-in-table`.
-pub(crate) fn lookup_word(family: Family) -> &'static str {
-    match family {
-        Family::Ip4 => "ip4-lookup-in-table",
-        Family::Ip6 => "ip6-lookup-in-table",
-    }
 }
