@@ -4,7 +4,7 @@
 //! A capability with a last message names it in its description. The message is on the wire before the interface goes
 //! down or the process ends: control waits for the workers, each bounded by [`graph::Graph::ask`].
 
-use crate::{CAPABILITIES, Router};
+use crate::Router;
 use graph::InterfaceIndex;
 
 /// Why the router falls silent.
@@ -43,7 +43,7 @@ impl Router {
     /// Sends the last messages on some interfaces before they fall silent, and waits until they are sent.
     pub(crate) fn part_from(&mut self, interfaces: &[InterfaceIndex], why: Parting) {
         let mut has_spoken = false;
-        let all = CAPABILITIES.iter().flat_map(|capability| capability.farewells);
+        let all = self.capabilities.iter().flat_map(|capability| capability.farewells);
         for farewell in all.filter(|farewell| farewell.when.contains(&why)) {
             for index in interfaces {
                 has_spoken |= self.is_usable(*index) && (farewell.say)(self, *index);
@@ -57,7 +57,7 @@ impl Router {
     /// Sends the last messages before a change of an interface that goes on. What says them knows whether it could
     /// speak there.
     pub(crate) fn part_without_waiting(&mut self, interface: InterfaceIndex, why: Parting) {
-        let all = CAPABILITIES.iter().flat_map(|capability| capability.farewells);
+        let all = self.capabilities.iter().flat_map(|capability| capability.farewells);
         for farewell in all.filter(|farewell| farewell.when.contains(&why)) {
             (farewell.say)(self, interface);
         }

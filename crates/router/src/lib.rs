@@ -276,9 +276,9 @@ impl<E: Coded> From<E> for Error {
     }
 }
 
-/// All capabilities. Their order is that of the guide, of `show plugins` and, within a phase, of the configuration.
+/// All capabilities of this crate.
 // A constant: a static item would have all of them compiled into each test program that uses none.
-pub const CAPABILITIES: [&capability::Description; 34] = [
+pub const CAPABILITIES: capability::List = &[
     &interface::CAPABILITY,
     &null::CAPABILITY,
     &loopback::CAPABILITY,
@@ -327,6 +327,7 @@ const _: () = {
 
 /// The router's state, owned by the control thread.
 pub struct Router {
+    capabilities: capability::List,
     /// What capabilities own.
     states: States,
     /// What they published of single interfaces.
@@ -417,17 +418,27 @@ impl Default for Options {
 }
 
 impl Router {
-    /// A router without interfaces. The caller takes its workers from [`Graph::worker`] and runs them.
+    /// A router with the capabilities of this crate and without interfaces. The caller takes its workers from
+    /// [`Graph::worker`] and runs them.
     ///
     /// # Errors
     /// When the system refuses memory.
     pub fn new(options: Options) -> Result<Router, Error> {
+        Router::with(options, CAPABILITIES)
+    }
+
+    /// The same with other capabilities, among which are those of this crate. Its commands are [`commands_of`] the same
+    /// list.
+    ///
+    /// # Errors
+    /// When the system refuses memory, or two capabilities want the same packet flags, arcs, nodes or features.
+    pub fn with(options: Options, capabilities: capability::List) -> Result<Router, Error> {
         // Measured now, because it takes a while: no worker should wait for it.
         graph::time::ticks_per_second();
         let domain = Domain::new(options.workers);
         let pool = Pool::new(options.buffers, options.huge_pages)?;
         let mut graph = Graph::new(&domain, &pool, options.workers)?;
-        for capability in CAPABILITIES {
+        for capability in capabilities {
             graph.claim_flags(capability.name, capability.flags)?;
             for (arc, end) in capability.arcs {
                 graph.register_arc(arc, end)?;
@@ -455,20 +466,21 @@ impl Router {
             neighbours: table.shared(),
             hash_seed: options.hash_seed,
         };
-        for capability in CAPABILITIES {
+        for capability in capabilities {
             let (graph, core, events, states) = (&mut graph, &core, &mut events, &mut states);
             let (shared, published, exits, rewrites) = (&mut shared, &mut published, &mut exits, &mut rewrites);
             (capability.start)(&mut Starting { graph, core, events, states, shared, published, exits, rewrites })?;
         }
         let Core { view, counters, .. } = core;
         graph.register_drop()?;
-        for spec in CAPABILITIES.iter().flat_map(|capability| capability.features) {
+        for spec in capabilities.iter().flat_map(|capability| capability.features) {
             graph.register_feature(spec.feature)?;
         }
 
         let mut ip = Ip::new((fib4, tables4), (fib6, tables6), LabelTables::new(labels), objects, places);
         ip.rewrite_edges = rewrites;
         Ok(Router {
+            capabilities,
             states,
             published,
             notices: Notices::default(),
@@ -505,7 +517,8 @@ impl Router {
 
     /// [`Router::tick`] at a given time, so that tests need not sleep.
     pub fn tick_at(&mut self, now: Instant) -> Option<Instant> {
-        let ticks = || CAPABILITIES.iter().flat_map(|capability| capability.ticks);
+        let capabilities = self.capabilities;
+        let ticks = || capabilities.iter().flat_map(|capability| capability.ticks);
         for when in [When::BeforeLinks, When::Usual] {
             ticks().filter(|tick| tick.when == when).for_each(|tick| (tick.work)(self, now));
         }
@@ -525,14 +538,19 @@ impl Router {
 
 /// The values that a command's argument of this type may have, for completion.
 pub fn values(router: &Router, kind: &str) -> Vec<String> {
-    let known = CAPABILITIES.iter().flat_map(|capability| capability.values).find(|(known, _)| *known == kind);
+    let known = router.capabilities.iter().flat_map(|capability| capability.values).find(|(known, _)| *known == kind);
     known.map_or_else(Vec::new, |(_, values)| values(router))
 }
 
-/// The commands of all capabilities.
+/// The commands of all capabilities of this crate.
 pub fn commands() -> CommandSet<Router> {
+    commands_of(CAPABILITIES)
+}
+
+/// The commands of capabilities.
+pub fn commands_of(capabilities: capability::List) -> CommandSet<Router> {
     let mut set = CommandSet::new();
     set.guard_paths(config::may_reach);
-    CAPABILITIES.iter().for_each(|capability| (capability.commands)(&mut set));
+    capabilities.iter().for_each(|capability| (capability.commands)(&mut set));
     set
 }

@@ -6,6 +6,7 @@ use command::{Args, Command, CommandError, CommandSet, Done, Reply, fail, reply}
 use drivers::af_packet::{AfPacketOptions, MAX_QUEUES};
 
 pub(super) fn register(set: &mut CommandSet<Router>) {
+    set.section("Interfaces", "");
     let options = format!("[hw-addr <mac:mac>] | [num-rx-queues <queues:u32 1..{MAX_QUEUES}>]");
     let host_interface = format!(
         "create host-interface {{[v2] name <host:word> {{{{ {options} | [interface-name <name:word>] }}}} | \

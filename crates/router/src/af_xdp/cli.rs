@@ -14,6 +14,7 @@ const MAX_BUSY_POLL: u32 = 10_000;
 const MAX_BUDGET: u32 = 256;
 
 pub(super) fn register(set: &mut CommandSet<Router>) {
+    set.section("Interfaces", "");
     let ring = format!("u32 {MIN_RING}..{MAX_RING}");
     let create = format!(
         "create interface af_xdp {{{{ host-if <host:word> | [name <name:word>] | \

@@ -1,7 +1,7 @@
 //! What a capability says of itself. From the list of all descriptions ([`crate::CAPABILITIES`]) the router takes all
 //! that belongs to it: nodes, state, flags, arcs, features, commands, statements, what it listens to, work that becomes
-//! due, and values. Some capabilities still have their nodes registered in [`Router::new`] and their state in fields of
-//! [`Router`].
+//! due, kinds of interfaces, and values. A router may have further capabilities ([`Router::with`]); they can do what
+//! those of this crate can.
 
 pub(crate) mod notice;
 pub(crate) mod start;
@@ -28,7 +28,7 @@ pub const SUB_OUTPUT: &str = "SUBINTERFACE-output";
 /// A capability, as its folder describes it. What it leaves out is in [`Description::NONE`].
 pub struct Description {
     pub name: &'static str,
-    /// For `show plugins`; empty: a part of the router without which nothing works, which is not listed there.
+    /// For `show plugins`; empty: it is not listed there, because another one speaks for it, or nothing works without.
     pub description: &'static str,
     /// Packet flags that are its own ([`graph::flag::claimable`]).
     pub flags: u32,
@@ -56,7 +56,7 @@ pub struct Description {
     /// The parts of the running configuration that it states. All parts of a phase come before those of later phases;
     /// within a phase they are in the order of the list of capabilities.
     pub statements: &'static [(Phase, Part)],
-    /// States what makes an interface that a command of its own makes.
+    /// States what makes an interface that has no options of a kind ([`crate::interface::kind`]).
     pub makes: OfInterface,
     /// States its settings of an interface.
     pub settings: OfInterface,
@@ -90,6 +90,9 @@ impl Description {
         values: &[],
     };
 }
+
+/// Capabilities, in the order of the guide, of `show plugins` and, within a phase, of the configuration.
+pub type List = &'static [&'static Description];
 
 /// The values that arguments of a kind may have.
 pub type Values = fn(&Router) -> Vec<String>;

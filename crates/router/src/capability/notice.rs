@@ -9,7 +9,7 @@
 //! Who is outside of the router follows it ([`Router::follow`]): its notices are numbered without a gap, and one that
 //! is too slow loses some, and hears that it did.
 
-use crate::{CAPABILITIES, Router};
+use crate::Router;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use graph::InterfaceIndex;
 use std::collections::VecDeque;
@@ -140,7 +140,7 @@ impl Router {
     fn deliver(&mut self) {
         loop {
             if let Some(said) = self.notices.waiting.pop_front() {
-                for capability in CAPABILITIES {
+                for capability in self.capabilities {
                     let hear = || (capability.hears)(self, &said.notice);
                     if catch_unwind(AssertUnwindSafe(hear)).is_err() {
                         log::error!("{} failed at {:?}: others go on", capability.name, said.notice);

@@ -101,8 +101,8 @@ impl Starting<'_> {
         self.shared.of(self.graph.domain())
     }
 
-    /// Says that packets leave by interfaces from a node: it gets an edge to the output of each
-    /// ([`crate::interface::Interface::exit`]). Features of this arc come before.
+    /// Says that packets leave by interfaces from a node: it gets an edge to the output of each, or to the tx node of
+    /// each for [`Exit::Device`]. Features of this arc come before.
     pub fn leaves(&mut self, exit: Exit, node: NodeIndex, arc: Option<&'static str>) {
         self.exits.push((exit, node, arc));
     }

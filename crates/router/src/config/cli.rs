@@ -22,7 +22,10 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(Command::new(
         "show running-config",
         "Show the running configuration as commands.",
-        |router: &mut Router, _: &Args| reply(ShowConfig { commands: Listing::new(router, Collecting::default) }),
+        |router: &mut Router, _: &Args| {
+            let capabilities = router.capabilities;
+            reply(ShowConfig { commands: Listing::new(router, move || Collecting::of(capabilities)) })
+        },
     ));
     set.add(Command::new(
         "save [force] [<file:path>]",

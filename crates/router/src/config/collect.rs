@@ -2,13 +2,13 @@
 //! between two parts.
 
 use super::ConfigError;
-use crate::capability::{Part, Phase, Statement, Statements};
+use crate::capability::{List, Part, Phase, Statement, Statements};
 use crate::listing::{PAGE, Pages};
-use crate::{CAPABILITIES, Router, check_memory};
+use crate::{Router, check_memory};
 
 /// The parts of all capabilities, in the order in which they are carried out.
-fn parts() -> Vec<&'static (Phase, Part)> {
-    let mut parts: Vec<_> = CAPABILITIES.iter().flat_map(|one| one.statements).collect();
+fn parts(capabilities: List) -> Vec<&'static (Phase, Part)> {
+    let mut parts: Vec<_> = capabilities.iter().flat_map(|one| one.statements).collect();
     parts.sort_by_key(|(phase, _)| *phase); // a stable sort
     parts
 }
@@ -24,13 +24,11 @@ pub(super) struct Collecting {
     more: Option<Box<dyn Statements>>,
 }
 
-impl Default for Collecting {
-    fn default() -> Collecting {
-        Collecting { rest: parts().into_iter(), more: None }
-    }
-}
-
 impl Collecting {
+    pub fn of(capabilities: List) -> Collecting {
+        Collecting { rest: parts(capabilities).into_iter(), more: None }
+    }
+
     /// Collects the next part. Returns whether there may be more.
     pub fn go_on(&mut self, router: &Router, into: &mut Vec<Statement>) -> bool {
         if let Some(more) = &mut self.more {
@@ -72,14 +70,14 @@ impl Pages for Collecting {
 impl Router {
     /// What operators stated, ordered so that it can be stated again.
     pub fn running_config(&self) -> Vec<Statement> {
-        let (mut collecting, mut statements) = (Collecting::default(), Vec::new());
+        let (mut collecting, mut statements) = (Collecting::of(self.capabilities), Vec::new());
         while collecting.go_on(self, &mut statements) {}
         statements
     }
 
     /// The same, in pieces.
     pub(super) fn collect_config(&mut self) -> Result<Vec<Statement>, ConfigError> {
-        let (mut collecting, mut statements) = (Collecting::default(), Vec::new());
+        let (mut collecting, mut statements) = (Collecting::of(self.capabilities), Vec::new());
         while collecting.go_on(self, &mut statements) {
             self.breathe();
             check_memory()?;
@@ -89,7 +87,8 @@ impl Router {
 
     /// Only the lines, in pieces. Fails when the text is longer than `most` bytes.
     pub(super) fn collect_lines(&mut self, most: u64) -> Result<Vec<String>, ConfigError> {
-        let (mut collecting, mut part, mut lines, mut length) = (Collecting::default(), Vec::new(), Vec::new(), 0);
+        let (mut collecting, mut part, mut lines, mut length) =
+            (Collecting::of(self.capabilities), Vec::new(), Vec::new(), 0);
         while collecting.go_on(self, &mut part) {
             length += part.iter().map(|statement| statement.line.len() as u64 + 1).sum::<u64>();
             let added = part.drain(..).map(|statement| statement.line);
@@ -105,7 +104,7 @@ impl Router {
 
     /// What the plan states, in pieces. The plan is freed afterwards.
     pub(super) fn collect_plan(&mut self, plan: Router) -> Result<Vec<Statement>, ConfigError> {
-        let (mut collecting, mut statements) = (Collecting::default(), Vec::new());
+        let (mut collecting, mut statements) = (Collecting::of(plan.capabilities), Vec::new());
         while collecting.go_on(&plan, &mut statements) {
             self.breathe();
             check_memory()?;
@@ -118,11 +117,12 @@ impl Router {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CAPABILITIES;
 
     /// A part that needs another one stands behind it, whatever the order of the capabilities.
     #[test]
     fn parts_are_carried_out_by_phase_and_none_is_left_out() {
-        let ordered = parts();
+        let ordered = parts(CAPABILITIES);
         assert_eq!(ordered.len(), CAPABILITIES.iter().map(|one| one.statements.len()).sum::<usize>());
         assert!(ordered.is_sorted_by_key(|(phase, _)| *phase));
         // Of the first and the last phase there are some; and the list of capabilities is not in this order itself.

@@ -2,10 +2,10 @@
 
 use super::plan::{Difference, Step, steps};
 use crate::capability::Statement;
-use crate::{Devices, Options, Router, check_memory};
+use crate::{Devices, Options, Router, check_memory, commands_of};
 use command::{CommandError, CommandSet, FileError, Files, PathKind, complete_lines};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Longest file of configuration, in bytes: some 500,000 routes.
@@ -14,13 +14,6 @@ const MAX_FILE: u64 = 64 << 20;
 const HEADING: u64 = 256;
 /// Packet buffers of a router that is only a plan: the fewest that a pool can have.
 const PLAN_BUFFERS: u32 = graph::buffer::MIN_BUFFERS;
-
-/// The commands by which configuration is stated and taken away.
-fn commands() -> &'static CommandSet<Router> {
-    // Not a `LazyLock`, which names its function: each test program of this crate would compile all commands.
-    static COMMANDS: OnceLock<CommandSet<Router>> = OnceLock::new();
-    COMMANDS.get_or_init(crate::commands)
-}
 
 /// Why a configuration was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -87,14 +80,15 @@ fn aftermath(not_undone: &[String]) -> String {
 /// Carries out a command of a file. One that ends in `?` would be answered with help, and
 /// state nothing without a word.
 fn carry_out(router: &mut Router, line: &str) -> Result<(), CommandError> {
-    match commands().question(line) {
+    let commands = router.stating();
+    match commands.question(line) {
         Some(_) => Err(CommandError::new("a question ('?') states no configuration")),
-        None => commands().execute(router, line).map(drop),
+        None => commands.execute(router, line).map(drop),
     }
 }
 
 /// What is remembered of files and loads.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Configuration {
     /// Where `save` writes and the program looks at start.
     pub startup: Option<PathBuf>,
@@ -104,6 +98,8 @@ pub struct Configuration {
     before: Option<Vec<Statement>>,
     /// When that comes back by itself.
     deadline: Option<Instant>,
+    /// The commands by which it is stated and taken away, since they were needed.
+    commands: OnceLock<Arc<CommandSet<Router>>>,
 }
 
 impl Configuration {
@@ -113,11 +109,18 @@ impl Configuration {
 }
 
 impl Router {
+    /// The commands by which configuration is stated and taken away.
+    fn stating(&self) -> Arc<CommandSet<Router>> {
+        self.config.commands.get_or_init(|| Arc::new(commands_of(self.capabilities))).clone()
+    }
+
     /// A router without devices and workers: what a file of configuration would make.
     fn plan(&self) -> Result<Router, crate::Error> {
         let workers = self.graph.workers();
         let (buffers, huge_pages, devices) = (PLAN_BUFFERS, false, Devices::DryRun);
-        let plan = Router::new(Options { buffers, huge_pages, devices, workers, ..Options::default() })?;
+        let options = Options { buffers, huge_pages, devices, workers, ..Options::default() };
+        let plan = Router::with(options, self.capabilities)?;
+        let _ = plan.config.commands.set(self.stating());
         plan.graph.has_no_workers();
         Ok(plan)
     }
@@ -171,14 +174,14 @@ impl Router {
     pub fn parse_config(&mut self, file: &str, text: &str) -> Result<Vec<Statement>, ConfigError> {
         let refused = |line: usize, message: String| ConfigError::Line { file: file.into(), line, message };
         let lines = self.aside(|| complete_lines(text)).map_err(|error| refused(error.number, error.message))?;
-        let mut plan = self.plan()?;
+        let (mut plan, commands) = (self.plan()?, self.stating());
         plan.files = self.files.clone();
         for line in lines {
             self.breathe();
             check_memory()?;
-            let states = commands().find(&line.text).is_none_or(command::Command::is_configuration);
+            let states = commands.find(&line.text).is_none_or(command::Command::is_configuration);
             if !states {
-                let name = commands().find(&line.text).map_or("", command::Command::name);
+                let name = commands.find(&line.text).map_or("", command::Command::name);
                 let message = format!("'{name}' states no configuration ('exec' carries out any command)");
                 return Err(refused(line.number, message));
             }
@@ -282,13 +285,14 @@ impl Router {
     }
 
     fn take_each(&mut self, steps: Vec<Step>) -> Result<(), ConfigError> {
+        let commands = self.stating();
         for (at, step) in steps.iter().enumerate() {
             self.breathe();
-            let Err(error) = commands().execute(self, &step.command) else { continue };
+            let Err(error) = commands.execute(self, &step.command) else { continue };
             let mut not_undone = Vec::new();
             for taken in steps[..at].iter().rev() {
                 self.breathe();
-                if let Err(error) = commands().execute(self, &taken.undo) {
+                if let Err(error) = commands.execute(self, &taken.undo) {
                     log::error!("'{}' (taking back '{}'): {error}", taken.undo, taken.command);
                     not_undone.push(taken.undo.clone());
                 }

@@ -3,7 +3,7 @@
 //! The page consists of the nodes' own comments (`graph::edges!`, `CounterSpec`), by capability and in the order in
 //! which packets meet the nodes.
 
-use crate::capability::{Chapter, OUTPUT, SUB_OUTPUT, Stage, TX};
+use crate::capability::{Chapter, List, OUTPUT, SUB_OUTPUT, Stage, TX};
 use crate::interface;
 use crate::interface::sub::by_number;
 use crate::{CAPABILITIES, Devices, Error, Options, Router};
@@ -26,9 +26,9 @@ pub struct Meaning {
 }
 
 /// The chapters in the order in which packets meet their nodes. Nodes that no chapter names are in the last one.
-fn chapters() -> Vec<Chapter> {
+fn chapters(capabilities: List) -> Vec<Chapter> {
     let mut chapters: Vec<Chapter> = Vec::new();
-    for chapter in CAPABILITIES.iter().flat_map(|capability| capability.chapters) {
+    for chapter in capabilities.iter().flat_map(|capability| capability.chapters) {
         match chapters.iter_mut().find(|known| known.title == chapter.title) {
             Some(known) if known.about.is_empty() => known.about = chapter.about,
             Some(_) => {}
@@ -67,8 +67,8 @@ A packet that the router answers with an ICMP error counts as dropped, too, unde
 [Troubleshooting](troubleshooting.md) goes the other way: from a symptom to the remedy.
 ";
 
-fn chapter_of(node: &str) -> &'static str {
-    let mut all = CAPABILITIES.iter().flat_map(|capability| capability.chapters);
+fn chapter_of(capabilities: List, node: &str) -> &'static str {
+    let mut all = capabilities.iter().flat_map(|capability| capability.chapters);
     all.find(|chapter| chapter.nodes.contains(&node)).map_or(ELSEWHERE, |chapter| chapter.title)
 }
 
@@ -87,7 +87,7 @@ pub fn meanings() -> Result<Vec<Meaning>, Error> {
         }
     }
     let mut found: Vec<Meaning> = in_order(&router).into_iter().map(|error| told(&router, error)).collect();
-    let chapters = chapters();
+    let chapters = chapters(router.capabilities);
     let rank = |meaning: &Meaning| chapters.iter().position(|chapter| chapter.title == meaning.section);
     found.sort_by_key(rank);
     let mut seen = HashSet::new();
@@ -116,7 +116,7 @@ fn told(router: &Router, error: &ErrorInfo) -> Meaning {
     let own = of_interfaces.into_iter().find(|(own, _)| Some(*own) == node);
     let node = own.map_or(error.node.as_str(), |(_, name)| name);
     Meaning {
-        section: chapter_of(node),
+        section: chapter_of(router.capabilities, node),
         node: node.into(),
         reason: error.reason.clone(),
         outcome: error.outcome.to_string(),
@@ -132,7 +132,7 @@ fn told(router: &Router, error: &ErrorInfo) -> Meaning {
 pub fn errors_guide(note: &str) -> Result<String, Error> {
     let meanings = meanings()?;
     let mut page = format!("# Errors and counters\n\n<!-- {note} -->\n\n{INTRODUCTION}");
-    for chapter in chapters() {
+    for chapter in chapters(CAPABILITIES) {
         let mut nodes = by_node(&meanings, chapter.title);
         if nodes.is_empty() {
             continue;

@@ -2,7 +2,7 @@
 
 use super::task::Task;
 use super::worker_name;
-use crate::{CAPABILITIES, Router};
+use crate::Router;
 use command::table::centred;
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, reply};
 use graph::registry::NodeInfo;
@@ -119,7 +119,7 @@ impl ShownNode {
 
     /// Whether it has something to show.
     fn has_run(&self, router: &Router) -> bool {
-        let idles = |node| CAPABILITIES.iter().any(|capability| (capability.idles)(router, node));
+        let idles = |node| router.capabilities.iter().any(|capability| (capability.idles)(router, node));
         self.calls > 0 && !(self.vectors == 0 && router.graph.find(&self.name).is_ok_and(idles))
     }
 }

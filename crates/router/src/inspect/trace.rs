@@ -2,7 +2,7 @@
 
 use super::trace_filter::notice;
 use super::unresolved::waiting;
-use crate::{CAPABILITIES, Router};
+use crate::Router;
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, Text, fail, reply};
 use graph::trace::MAX_TRACED;
 use graph::{Core, Snapshot, edge, time};
@@ -110,7 +110,7 @@ fn traced(router: &Router, step: &Snapshot) -> TracedStep {
         Some(info) => {
             // Writing to a string cannot fail.
             let _ = (info.trace)(step, &mut text);
-            if let Some(whose) = CAPABILITIES.iter().find_map(|capability| (capability.traces)(router, step)) {
+            if let Some(whose) = router.capabilities.iter().find_map(|capability| (capability.traces)(router, step)) {
                 text = format!("  {whose}, {}", text.trim_start());
             }
             if let Some(edge) = info.edges.get(step.edge as usize).filter(|edge| edge.is_drop) {

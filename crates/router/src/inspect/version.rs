@@ -1,7 +1,7 @@
 //! `show version`, `show plugins`: what this program is and what is in it.
 
 use super::VERSION;
-use crate::{CAPABILITIES, Router};
+use crate::Router;
 use command::{Args, Command, CommandSet, reply};
 use serde::Serialize;
 use std::fmt;
@@ -27,15 +27,19 @@ pub fn register(set: &mut CommandSet<Router>) {
         )
         .also("show version {{ [verbose] | [cmdline] }}"),
     );
-    set.add(Command::new("show plugins", "Show the capabilities that are built in.", |_: &mut Router, _: &Args| {
-        let shown = CAPABILITIES.iter().filter(|capability| !capability.description.is_empty());
-        let built_in = shown.map(|capability| BuiltIn {
-            name: capability.name,
-            version: VERSION,
-            description: capability.description,
-        });
-        reply(ShowPlugins { plugins: [], built_in: built_in.collect() })
-    }));
+    set.add(Command::new(
+        "show plugins",
+        "Show the capabilities that are built in.",
+        |router: &mut Router, _: &Args| {
+            let shown = router.capabilities.iter().filter(|capability| !capability.description.is_empty());
+            let built_in = shown.map(|capability| BuiltIn {
+                name: capability.name,
+                version: VERSION,
+                description: capability.description,
+            });
+            reply(ShowPlugins { plugins: [], built_in: built_in.collect() })
+        },
+    ));
 }
 
 /// How the process was started (proc_pid_cmdline(5)).

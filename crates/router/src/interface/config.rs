@@ -1,11 +1,11 @@
 //! Interfaces, as the commands that create and configure them.
 
 use super::Interface;
+use crate::Router;
 use crate::capability::{Statement, Statements};
 use crate::ip::control::TableIndex;
 use crate::ip::vrf;
 use crate::listing::PAGE;
-use crate::{CAPABILITIES, Router};
 use graph::InterfaceIndex;
 use wire::{Family, Prefix};
 
@@ -67,11 +67,12 @@ impl Statements for InterfaceStatements {
             match self.turn {
                 Turn::Borrowers => of_borrower(router, interface, into),
                 Turn::Devices if interface.sub.is_none() && !is_tunnel => {
+                    of_maker(router, interface, into);
                     of_interface(router, interface, into);
                     self.parent = Some((interface.index, None));
                 }
                 Turn::Tunnels if interface.sub.is_none() && is_tunnel => {
-                    CAPABILITIES.iter().for_each(|capability| (capability.makes)(router, interface, into));
+                    of_maker(router, interface, into);
                     of_interface(router, interface, into);
                     self.parent = Some((interface.index, None));
                 }
@@ -88,6 +89,13 @@ impl Statements for InterfaceStatements {
             Turn::Borrowers => return false,
         };
         true
+    }
+}
+
+/// What makes an interface that has no options of a kind.
+fn of_maker(router: &Router, interface: &Interface, into: &mut Vec<Statement>) {
+    if interface.creation.is_none() {
+        router.capabilities.iter().for_each(|capability| (capability.makes)(router, interface, into));
     }
 }
 
@@ -176,7 +184,7 @@ fn of_interface(router: &Router, interface: &Interface, into: &mut Vec<Statement
         let address = Statement::new(line, address_removal(name, *prefix)).needing(removal(name));
         into.push(in_table(interface, address));
     }
-    CAPABILITIES.iter().for_each(|capability| (capability.settings)(router, interface, into));
+    router.capabilities.iter().for_each(|capability| (capability.settings)(router, interface, into));
     if interface.proxy_arp {
         let line = format!("set interface proxy-arp {name} enable");
         into.push(setting(line, format!("set interface proxy-arp {name} disable")));

@@ -45,13 +45,13 @@ impl Router {
     /// When the name is malformed or taken, or a table is full; then nothing has changed
     /// and the device is closed.
     pub fn create_interface(&mut self, name: &str, device: Device) -> Result<InterfaceIndex, Error> {
-        check_memory()?;
-        self.check_new_name(name)?;
         self.add_interface(name, device, Way::Device)
     }
 
     /// [`Router::create_interface`], whose packets leave by its device or another way.
     pub(crate) fn add_interface(&mut self, name: &str, device: Device, way: Way<'_>) -> Result<InterfaceIndex, Error> {
+        check_memory()?;
+        self.check_new_name(name)?;
         let index = self.interfaces.free_index(Instant::now())?;
         let Device { driver, carries, input_node, description, host, mac, mtu, finishes, receive, transmit, link } =
             device;

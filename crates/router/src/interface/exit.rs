@@ -1,4 +1,4 @@
-//! From where packets leave by interfaces: nodes with an edge to each interface's output.
+//! From where packets leave by interfaces: nodes with an edge to each interface's output or tx node.
 
 use super::Interface;
 use graph::NodeIndex;

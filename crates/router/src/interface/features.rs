@@ -3,9 +3,9 @@
 //!
 //! All of it is read from the graph; the chains from where workers read them.
 
+use crate::Router;
 use crate::capability::FeatureSpec;
 use crate::interface::Interface;
-use crate::{CAPABILITIES, Router};
 use command::{Args, Command, CommandError, CommandSet, Reply, reply};
 use graph::NodeIndex;
 use serde::Serialize;
@@ -28,7 +28,7 @@ pub fn register(set: &mut CommandSet<Router>) {
 /// A feature as its capability states it, with the capability's name. `None`: a node of which none is known.
 fn stated(router: &Router, arc: &str, node: NodeIndex) -> Option<(&'static str, &'static FeatureSpec)> {
     let name = &router.graph.info(node)?.name;
-    let all = CAPABILITIES.iter().flat_map(|c| c.features.iter().map(move |spec| (c.name, spec)));
+    let all = router.capabilities.iter().flat_map(|c| c.features.iter().map(move |spec| (c.name, spec)));
     all.into_iter().find(|(_, spec)| spec.feature.arc == arc && spec.feature.node == name)
 }
 

@@ -5,11 +5,10 @@ use super::exit::Edges;
 use super::ip6::Ip6View;
 use super::numbers::Numbers;
 use super::queues::{ReceiveQueue, TransmitQueues};
+use super::sub::{Demux, Sub};
 use super::{InterfaceConfig, Mtus};
 use super::{ip4, ip6};
 use crate::Error;
-use crate::interface::sub::Demux;
-use crate::interface::sub::Sub;
 use crate::ip::control::TableIndex;
 use drivers::{Carries, Link, TxOffloads};
 use graph::registry::MAX_INTERFACES;
@@ -226,6 +225,9 @@ pub struct Interfaces {
     pub(super) retired: VecDeque<Retired>,
 }
 
+/// Stems whose lowest free numbers are remembered; when there are more, all are found anew.
+const MAX_STEMS: usize = 64;
+
 /// Splits a name or a claim into its stem and the number at its end, if it has one.
 fn numbered(name: &str) -> Option<(&str, u32)> {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -345,6 +347,9 @@ impl Interfaces {
     pub(crate) fn free_number(&mut self, stems: &[&str]) -> u32 {
         let (names, claims) = (&self.names, &self.claims);
         let is_taken = |text: String| names.contains_key(&text) || claims.contains_key(&text);
+        if self.stems.len() >= MAX_STEMS {
+            self.stems.clear();
+        }
         let numbers = self.stems.entry(stems.iter().map(ToString::to_string).collect()).or_default();
         numbers.lowest_free(|number| !stems.iter().any(|stem| is_taken(format!("{stem}{number}"))))
     }

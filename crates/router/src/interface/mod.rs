@@ -8,7 +8,7 @@ mod book;
 pub mod cli;
 pub(crate) mod config;
 pub mod control;
-pub(crate) mod exit;
+pub mod exit;
 pub(crate) mod features;
 mod inject;
 pub mod ip4;

@@ -1,7 +1,6 @@
 //! Which interfaces put a header in front of their packets, and where the header leads.
 
-use super::fix_up::FixUps;
-use super::fix_up::{FixUp, FixUpNumber, in_object};
+use super::fix_up::{FixUp, FixUpNumber, FixUps, in_object};
 use crate::interface::Interface;
 use crate::interface::exit::Exit;
 use crate::ip::class;

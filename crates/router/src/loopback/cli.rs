@@ -7,6 +7,7 @@ use command::{Args, Command, CommandError, CommandSet, Reply, fail};
 use drivers::loopback::MAX_INSTANCES;
 
 pub(super) fn register(set: &mut CommandSet<Router>) {
+    set.section("Interfaces", "");
     set.add(
         Command::new(
             "create loopback interface {{ [mac <mac:mac>] | [instance <instance:u32 0..16383>] | [name <name:word>] }}",

@@ -1,10 +1,10 @@
 //! Midchains: packets get a header in front, and are sent on by that header. Tunnels are made of them.
 //!
-//! The way of a packet: a route onto an interface with an encapsulation ([`control`]) has a leaf of the class
+//! The way of a packet: a route onto an interface with an encapsulation ([`crate::ip::stack`]) has a leaf of the class
 //! [`crate::ip::class::MIDCHAIN`], which leads to `ip4-midchain` or `ip6-midchain`, by the family of the packet. This
-//! node writes the header, and the function that is registered for it completes it ([`fix_up`]). The midchain's `next`
-//! leaf is where the header's own destination leads: `ip4-midchain-tx` or `ip6-midchain-tx`, by the family of the
-//! header, sends the packet on by it, without another lookup.
+//! node writes the header, and the function that is registered for it completes it ([`crate::ip::fix_up`]). The
+//! midchain's `next` leaf is where the header's own destination leads: `ip4-midchain-tx` or `ip6-midchain-tx`, by the
+//! family of the header, sends the packet on by it, without another lookup.
 //!
 //! When the way to that destination changes, the path list that holds it changes its object, and all midchains follow
 //! with no write of their own. Only when the leaf itself changes are the midchains on it replaced, each in one step.

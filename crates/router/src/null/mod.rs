@@ -6,6 +6,7 @@ use crate::interface::cli::create;
 use crate::interface::kind::{InterfaceConfig, InterfaceKind, PortSyntax};
 use command::{Args, Command, CommandSet};
 use drivers::{Device, OpenError, null};
+use wire::MacAddress;
 
 pub(crate) const CAPABILITY: Description = Description {
     name: "null",
@@ -36,11 +37,12 @@ impl InterfaceConfig for Null {
     }
 
     fn stand_in(&self) -> Device {
-        null::open(0)
+        Device { mac: MacAddress::ZERO, ..null::open(0) }
     }
 }
 
 fn register(set: &mut CommandSet<Router>) {
+    set.section("Interfaces", "");
     set.add(
         Command::new(
             "create null interface [name <name:word>]",

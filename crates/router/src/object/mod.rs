@@ -1,9 +1,9 @@
 //! Custom objects: routes whose packets go to a node of some capability, with what that node needs to know.
 //!
 //! A capability registers a node ([`Router::register_object_kind`]), makes objects for it ([`Router::add_object`]),
-//! and routes lead to them by [`PathAction::Object`]. Their leaves have the class [`crate::ip::class::OBJECT`], which
-//! leads from all lookups to `object-dispatch`, and the object's line says to which node on from there. So a new kind
-//! of route needs neither a class nor an edge of a lookup node.
+//! and routes lead to them by [`crate::ip::control::PathAction::Object`]. Their leaves have the class
+//! [`crate::ip::class::OBJECT`], which leads from all lookups to `object-dispatch`, and the object's line says to
+//! which node on from there. So a new kind of route needs neither a class nor an edge of a lookup node.
 //!
 //! The node finds the object in `target` ([`tables::object::ObjectRef::custom`]).
 

@@ -6,6 +6,7 @@ use command::{Args, Command, CommandError, CommandSet, Reply};
 use drivers::tap::{MAX_QUEUES, TapOptions};
 
 pub(super) fn register(set: &mut CommandSet<Router>) {
+    set.section("Interfaces", "");
     let tap = format!(
         "create tap {{{{ [id <id:u32>] | [name <name:word>] | [host-if-name <host:word>] | [host-ns \
          <namespace:netns>] | \

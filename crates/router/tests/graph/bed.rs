@@ -7,7 +7,7 @@ use graph::buffer::{DATA_SIZE, HEADROOM, Offload};
 use graph::{Buffers, InterfaceIndex, PacketIndex, Progress, Row, Vector, Worker, edge, flag};
 use quiver_router::ip::control::{Path, PathAction, Source};
 use quiver_router::neighbour::NeighbourKey;
-use quiver_router::{Options, Router};
+use quiver_router::{Options, Router, capability};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
@@ -241,11 +241,20 @@ impl Bed {
         Bed::with_options(Options { buffers: BUFFERS, huge_pages: false, hash_seed: 7, events, ..Options::default() })
     }
 
+    /// Of other capabilities than those of the crate.
+    pub fn with_capabilities(capabilities: capability::List) -> Bed {
+        Bed::of(Options { buffers: BUFFERS, huge_pages: false, hash_seed: 7, ..Options::default() }, capabilities)
+    }
+
     fn with_options(options: Options) -> Bed {
-        let router = Router::new(options).expect("a router");
+        Bed::of(options, quiver_router::CAPABILITIES)
+    }
+
+    fn of(options: Options, capabilities: capability::List) -> Bed {
+        let router = Router::with(options, capabilities).expect("a router");
         let worker = router.graph.worker(0).expect("a worker");
         let others = (1..router.graph.workers()).map(|n| router.graph.worker(n).expect("a worker")).collect();
-        Bed { router, worker, others, commands: quiver_router::commands(), now: Instant::now() }
+        Bed { router, worker, others, commands: quiver_router::commands_of(capabilities), now: Instant::now() }
     }
 
     /// A router with three ports that are up, `10.0.N.1/24` each, that know the host

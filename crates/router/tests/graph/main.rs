@@ -17,6 +17,7 @@ mod dad;
 mod dhcp;
 mod drops;
 mod drops6;
+mod example;
 mod flow_hash;
 mod forwarding;
 mod fragmentation;

@@ -121,6 +121,8 @@ fn a_tunnel_is_an_interface_behind_which_is_a_path() {
     let error = bed.command("ip route replace 192.0.2.9/32 via mpls-tunnel0").unwrap_err();
     assert!(error.contains("reached by the route to 192.0.2.9/32 itself"), "{error}");
     for (line, why) in [
+        ("mpls tunnel add all via 10.0.1.2 e1 out-labels 17", "'all' is no interface name: commands take it for"),
+        ("mpls tunnel add 9x via 10.0.1.2 e1 out-labels 17", "'9x' is no interface name: a letter"),
         ("mpls tunnel add via 10.0.1.2 e1", "a tunnel's path leads to a next hop with labels"),
         ("mpls tunnel add via 10.0.1.2 e1 out-labels 17 uniform", "a tunnel's path leads to a next hop with labels"),
         ("mpls tunnel add via ip4-lookup-in-table 0", "a tunnel's path leads to a next hop with labels"),

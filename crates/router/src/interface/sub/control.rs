@@ -5,7 +5,7 @@ use crate::capability::Notice;
 use crate::interface::Interface;
 use crate::interface::control::Way;
 use crate::{Error, Router};
-use drivers::{Device, Link, REFUSED, Transmit, TxOffloads};
+use drivers::{Carries, Device, Link, REFUSED, Transmit, TxOffloads};
 use graph::{Behaviour, Buffers, InterfaceIndex, NodeIndex, Vector};
 use std::sync::Arc;
 use wire::ethernet::EtherType;
@@ -86,7 +86,8 @@ impl Router {
         }
         let device = Device {
             driver: "sub-interface",
-            carries: above.carries,
+            // It is known by its tags, also above a device that has no neighbours itself.
+            carries: Carries::LINK,
             input_node: "",
             description: takes.to_string(),
             host: None,

@@ -340,7 +340,7 @@ impl Router {
             for label in self.ip.labels_of(list) {
                 self.breathe();
                 if let Err(error) = self.remove_label(table, label, &paths) {
-                    log::error!("label {} is not up to date: {error}", label.label());
+                    log::error!(target: "mpls", "label {} is not up to date: {error}", label.label());
                 }
             }
         }
