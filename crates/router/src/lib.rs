@@ -10,6 +10,7 @@ pub mod af_packet;
 pub mod af_xdp;
 mod agenda;
 pub mod arp;
+pub mod by_family;
 pub mod capability;
 pub mod capture;
 mod chunks;
@@ -55,7 +56,7 @@ pub mod vlan;
 pub use events::QUEUE as EVENT_QUEUE;
 
 use capability::notice::Notices;
-use capability::start::{Core, Forget, Shared, States};
+use capability::start::{Forget, Shared, SharedCore, States};
 use capability::{Starting, When};
 use chunks::Chunks;
 use command::{CommandSet, Files};
@@ -455,7 +456,7 @@ impl Router {
         let (mut states, mut shared, mut published): (_, Shared, _) = Default::default();
         let (mut exits, mut rewrites) = Default::default();
         let table = Table::new(&domain);
-        let core = Core {
+        let core = SharedCore {
             fibs: Fibs4::new(tables4.clone(), view.clone(), places.clone()),
             fibs6: Fibs6::new(tables6.clone(), view.clone(), places.clone()),
             view,
@@ -471,7 +472,7 @@ impl Router {
             let (shared, published, exits, rewrites) = (&mut shared, &mut published, &mut exits, &mut rewrites);
             (capability.start)(&mut Starting { graph, core, events, states, shared, published, exits, rewrites })?;
         }
-        let Core { view, counters, .. } = core;
+        let SharedCore { view, counters, .. } = core;
         graph.register_drop()?;
         for spec in capabilities.iter().flat_map(|capability| capability.features) {
             graph.register_feature(spec.feature)?;

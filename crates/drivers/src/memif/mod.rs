@@ -76,7 +76,29 @@ pub struct Options {
     pub zero_copy: bool,
 }
 
+/// Slots of a ring, as a power of two, and bytes of a buffer, unless something else is asked for: VPP's.
+pub const LOG2_RING: u8 = 10;
+pub const BUFFER: u32 = 2048;
+
 impl Options {
+    /// An interface on a socket with all else as usual: one queue each way, and no secret.
+    pub fn new(role: Role, id: u32, socket_id: u32, socket: impl Into<String>) -> Options {
+        Options {
+            name: format!("memif{socket_id}/{id}"),
+            id,
+            socket_id,
+            socket: socket.into(),
+            role,
+            secret: None,
+            log2_ring_size: LOG2_RING,
+            buffer_size: BUFFER,
+            rx_queues: 1,
+            tx_queues: 1,
+            hw_address: None,
+            zero_copy: false,
+        }
+    }
+
     /// Its default name, as in VPP.
     pub fn usual_name(&self) -> String {
         format!("memif{}/{}", self.socket_id, self.id)

@@ -86,17 +86,9 @@ impl QuiverDevice {
             let name = format!("e{number}");
             let options = memif::Options {
                 name: name.clone(),
-                id: 0,
-                socket_id: number as u32 + 1,
-                socket: socket.clone(),
-                role: Role::Master,
-                secret: None,
-                log2_ring_size: 10,
-                buffer_size: 2048,
                 rx_queues: queues,
                 tx_queues: queues,
-                hw_address: None,
-                zero_copy: false,
+                ..memif::Options::new(Role::Master, 0, number as u32 + 1, &socket)
             };
             let device = router.open(&name, &options);
             let device = device.map_err(|error| format!("the router under test: {name}: {error}"))?;

@@ -33,8 +33,6 @@ const SWEEP: [u16; 24] = [
 ];
 /// Packets a second that are offered, besides the maximum rate.
 const OFFERED: f64 = 20e6;
-const LOG2_RING: u8 = 10;
-const BUFFER: u32 = 2048;
 const WINDOW: Duration = Duration::from_millis(200);
 /// Time before the first window, and time for packets on their way to arrive.
 const WARM_UP: Duration = Duration::from_millis(100);
@@ -225,20 +223,7 @@ fn memif(
 }
 
 fn options(id: u32, socket: &str) -> MemifOptions {
-    MemifOptions {
-        name: format!("bench{id}"),
-        id,
-        socket_id: id + 1,
-        socket: socket.into(),
-        role: Role::Slave,
-        secret: None,
-        log2_ring_size: LOG2_RING,
-        buffer_size: BUFFER,
-        rx_queues: 1,
-        tx_queues: 1,
-        hw_address: None,
-        zero_copy: false,
-    }
+    MemifOptions { name: format!("bench{id}"), ..MemifOptions::new(Role::Slave, id, id + 1, socket) }
 }
 
 /// Runs a worker until it is stopped.

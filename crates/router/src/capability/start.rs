@@ -40,7 +40,7 @@ pub(crate) type Forget = Box<dyn Fn(InterfaceIndex) + Send>;
 /// A router that starts, as its capabilities see it. Each registers its nodes, and leaves the state that it owns.
 pub struct Starting<'a> {
     pub graph: &'a mut Graph,
-    pub core: &'a Core,
+    pub core: &'a SharedCore,
     pub(crate) events: &'a mut Events,
     pub(crate) states: &'a mut States,
     pub(crate) shared: &'a mut Shared,
@@ -50,7 +50,7 @@ pub struct Starting<'a> {
 }
 
 /// What nodes read of the core: interfaces, routes and neighbours.
-pub struct Core {
+pub struct SharedCore {
     pub view: SharedViews,
     pub counters: InterfaceCounters,
     pub fibs: Fibs4,

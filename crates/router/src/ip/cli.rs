@@ -40,7 +40,7 @@ fn spelled_as_vpp(command: Command<Router>, path: &str, how_many: &str) -> Comma
 }
 
 pub fn register(set: &mut CommandSet<Router>) {
-    super::directed_broadcast::register(set);
+    super::rules::register(set);
     set.section(
         "Routes",
         "The paths of a route share its traffic by weight and flow. A path leads to a next hop, to an attached \

@@ -16,7 +16,7 @@ use wire::{Family, Prefix};
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     for interface in router.interfaces.iter() {
         source_check::statements(interface, into);
-        super::directed_broadcast::statements(interface, into);
+        super::rules::statements(interface, into);
     }
 }
 

@@ -16,6 +16,14 @@ pub(crate) struct RewriteEdges {
     pub midchain: Option<u16>,
 }
 
+impl RewriteEdges {
+    /// Of a node for IP packets, in the order of the fields.
+    pub fn of_ip<E: Into<u16>>(edges: [E; 5]) -> RewriteEdges {
+        let [arp, discover, stale, impose, midchain] = edges.map(Into::into);
+        RewriteEdges { arp, discover, stale, impose: Some(impose), midchain: Some(midchain) }
+    }
+}
+
 /// Those of all such nodes.
 pub(crate) type AllEdges = Vec<(Exit, RewriteEdges)>;
 

@@ -1,12 +1,12 @@
 //! Which interfaces put a header in front of their packets, and where the header leads.
 
 use super::fix_up::{FixUp, FixUpNumber, FixUps, in_object};
+use crate::by_family::ByFamily;
 use crate::interface::Interface;
 use crate::interface::exit::Exit;
 use crate::ip::class;
 use crate::ip::control::{Ip, Path, PathAction, TableIndex};
 use crate::ip::path_list::{ListId, ListRef, Of, User};
-use crate::neighbour::ByFamily;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::collections::{BTreeMap, BTreeSet};

@@ -132,14 +132,8 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
         let (view, fibs, objects) = local.clone();
         Behaviour::Map(Box::new(local::Ip4Local::new(Sources::new(view, fibs, objects), arc)))
     })?;
-    use rewrite::Edge;
-    let edges = RewriteEdges {
-        arp: Edge::Arp.into(),
-        discover: Edge::Discover.into(),
-        stale: Edge::Stale.into(),
-        impose: Some(Edge::Impose.into()),
-        midchain: Some(Edge::Midchain.into()),
-    };
+    use rewrite::Edge::{Arp, Discover, Impose, Midchain, Stale};
+    let edges = RewriteEdges::of_ip([Arp, Discover, Stale, Impose, Midchain]);
     starting.rewrites(Exit::Ip(Family::Ip4), edges);
     starting.leaves(Exit::Ip(Family::Ip4), rewrite, Some("ip4-output"));
     Ok(())

@@ -117,14 +117,8 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
         let (view, fibs, objects) = local.clone();
         Behaviour::Map(Box::new(local::Ip6Local::new(Sources::new(view.clone(), fibs, objects), view, arc)))
     })?;
-    use rewrite::Edge;
-    let edges = RewriteEdges {
-        arp: Edge::Arp.into(),
-        discover: Edge::Discover.into(),
-        stale: Edge::Stale.into(),
-        impose: Some(Edge::Impose.into()),
-        midchain: Some(Edge::Midchain.into()),
-    };
+    use rewrite::Edge::{Arp, Discover, Impose, Midchain, Stale};
+    let edges = RewriteEdges::of_ip([Arp, Discover, Stale, Impose, Midchain]);
     starting.rewrites(Exit::Ip(Family::Ip6), edges);
     starting.leaves(Exit::Ip(Family::Ip6), rewrite, Some("ip6-output"));
     Ok(())

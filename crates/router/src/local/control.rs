@@ -2,7 +2,7 @@
 
 use super::PortTable;
 use super::udp::SharedPorts;
-use crate::neighbour::ByFamily;
+use crate::by_family::ByFamily;
 use crate::{Error, Router};
 use graph::{EdgeIndex, NodeIndex};
 use std::collections::BTreeMap;

@@ -16,8 +16,8 @@ pub(crate) use udp::PortTable;
 pub use udp::{DatagramAt, datagram_at};
 
 use crate::Error;
+use crate::by_family::ByFamily;
 use crate::capability::{Chapter, Description, Stage, Starting};
-use crate::neighbour::ByFamily;
 use crate::reply::policy::Policy;
 use graph::Behaviour;
 use tcp_reset::TcpReset;

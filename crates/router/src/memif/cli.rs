@@ -7,13 +7,9 @@ use super::show::show;
 use crate::Router;
 use crate::interface::cli::{create, delete_of};
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, fail, reply};
-use drivers::memif::{MAX_BUFFER, MAX_LOG2, MAX_QUEUES, MIN_BUFFER, Options, Role, SECRET};
+use drivers::memif::{BUFFER, LOG2_RING, MAX_BUFFER, MAX_LOG2, MAX_QUEUES, MIN_BUFFER, Options, Role, SECRET};
 
 type Answer = Result<Box<dyn Reply>, CommandError>;
-
-/// VPP's.
-const RING_SIZE: u32 = 1024;
-const BUFFER_SIZE: u32 = 2048;
 
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
@@ -82,7 +78,7 @@ pub fn register(set: &mut CommandSet<Router>) {
 
 fn create_memif(router: &mut Router, args: &Args) -> Answer {
     let socket_id = args.optional("socket")?.unwrap_or(0);
-    let ring: u32 = args.optional("ring")?.unwrap_or(RING_SIZE);
+    let ring: u32 = args.optional("ring")?.unwrap_or(1 << LOG2_RING);
     if !ring.is_power_of_two() {
         return fail(format!("ring-size {ring}: expected a power of two"));
     }
@@ -98,7 +94,7 @@ fn create_memif(router: &mut Router, args: &Args) -> Answer {
         role: if args.optional_text("role") == Some("master") { Role::Master } else { Role::Slave },
         secret,
         log2_ring_size: ring.trailing_zeros() as u8,
-        buffer_size: args.optional("buffer")?.unwrap_or(BUFFER_SIZE),
+        buffer_size: args.optional("buffer")?.unwrap_or(BUFFER),
         rx_queues: args.optional("rx")?.unwrap_or(1),
         tx_queues: args.optional("tx")?.unwrap_or(1),
         hw_address: args.optional("mac")?,

@@ -7,26 +7,9 @@ use drivers::memif::{self, Options, Role, SECRET};
 use drivers::{Device, OpenError, stand_in};
 use wire::MacAddress;
 
-/// Of a load test's port.
-const LOG2_RING: u8 = 10;
-const BUFFER: u32 = 2048;
-
 /// A load test's port at a socket.
 pub(super) fn port(socket: &str) -> Options {
-    Options {
-        name: "loadtest".into(),
-        id: 0,
-        socket_id: 1,
-        socket: socket.into(),
-        role: Role::Slave,
-        secret: None,
-        log2_ring_size: LOG2_RING,
-        buffer_size: BUFFER,
-        rx_queues: 1,
-        tx_queues: 1,
-        hw_address: None,
-        zero_copy: false,
-    }
+    Options { name: "loadtest".into(), ..Options::new(Role::Slave, 0, 1, socket) }
 }
 
 /// A secret of up to 24 bytes.

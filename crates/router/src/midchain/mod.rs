@@ -22,10 +22,10 @@ pub use crate::ip::fix_up::{FixUp, FixUpNumber};
 pub use crate::ip::stack::{Encapsulation, EncapsulationError};
 
 use crate::Error;
+use crate::by_family::ByFamily;
 use crate::capability::{Chapter, Description, Stage, Starting};
 use crate::ip::fix_up::FixUps;
 use crate::ip::stack::OuterEdges;
-use crate::neighbour::ByFamily;
 use graph::Behaviour;
 use node::{Inner, Midchain};
 use std::sync::Arc;

@@ -2,11 +2,12 @@
 //!
 //! The state exists twice: here, and for workers in [`super::table`].
 
+use super::NeighbourKey;
 use super::conflict::Conflicts;
 use super::policy::{Policy, SharedPolicy};
 use super::table::{Table, Word};
-use super::{ByFamily, NeighbourKey};
 use crate::Error;
+use crate::by_family::ByFamily;
 use crate::rate::Throttle;
 use graph::{InterfaceIndex, time};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

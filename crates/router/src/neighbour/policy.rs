@@ -1,6 +1,6 @@
 //! What operators set for workers: rates, whom to believe, for whom to answer.
 
-use super::ByFamily;
+use crate::by_family::ByFamily;
 use crate::{Error, Router};
 use rcu::Published;
 use std::net::Ipv4Addr;

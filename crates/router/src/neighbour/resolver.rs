@@ -1,7 +1,8 @@
 //! What finds the neighbours of a family: ARP or Neighbor Discovery.
 
-use super::{ByFamily, NeighbourKey};
+use super::NeighbourKey;
 use crate::Router;
+use crate::by_family::ByFamily;
 use graph::{InterfaceIndex, NodeIndex};
 use std::net::IpAddr;
 use wire::{Family, MacAddress};

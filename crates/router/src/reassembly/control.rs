@@ -3,7 +3,7 @@
 use super::node::LocalReassembly;
 use super::{Limits, Shown};
 use crate::Router;
-use crate::neighbour::ByFamily;
+use crate::by_family::ByFamily;
 use graph::{Core, NodeIndex};
 use wire::Family;
 

@@ -18,8 +18,8 @@ pub use datagrams::Shown;
 pub use limits::Limits;
 
 use crate::Error;
+use crate::by_family::ByFamily;
 use crate::capability::{Chapter, Description, Part, Phase, Stage, Starting};
-use crate::neighbour::ByFamily;
 use graph::Behaviour;
 use node::Tables;
 use wire::Family;
