@@ -8,7 +8,7 @@ pub(crate) mod start;
 pub(crate) mod statement;
 
 pub use crate::farewell::{Farewell, Parting};
-pub use notice::{Heard, Notice, Numbered};
+pub use notice::{Change, Heard, Notice, Numbered};
 pub use start::Starting;
 pub use statement::{Part, Phase, Statement, Statements};
 
@@ -41,6 +41,8 @@ pub struct Description {
     pub start: fn(&mut Starting<'_>) -> Result<(), Error>,
     /// Hears what happened ([`notice`]).
     pub hears: fn(&mut Router, &Notice),
+    /// Refuses a change that it could not bear. The core asks all before it changes anything.
+    pub allows: fn(&Router, &Change) -> Result<(), Error>,
     /// Its last messages before the router falls silent on an interface, in the order of the list of capabilities.
     pub farewells: &'static [Farewell],
     /// What a traced packet belongs to at a node of its own, in a few words.
@@ -77,6 +79,7 @@ impl Description {
         features: &[],
         start: |_| Ok(()),
         hears: |_, _| (),
+        allows: |_, _| Ok(()),
         farewells: &[],
         traces: |_, _| None,
         chapters: &[],

@@ -9,7 +9,8 @@
 //! Who is outside of the router follows it ([`Router::follow`]): its notices are numbered without a gap, and one that
 //! is too slow loses some, and hears that it did.
 
-use crate::Router;
+use crate::table_index::TableIndex;
+use crate::{Error, Router};
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use graph::InterfaceIndex;
 use std::collections::VecDeque;
@@ -77,6 +78,15 @@ pub enum Notice {
     },
 }
 
+/// What is about to change, if nobody objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// An interface gets an address.
+    Address { interface: InterfaceIndex, address: IpAddr },
+    /// An interface moves into another routing table.
+    Table { interface: InterfaceIndex, family: Family, table: TableIndex },
+}
+
 /// A notice with its number: one more than that of the one before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Numbered {
@@ -117,6 +127,14 @@ impl Router {
             running.router.deliver();
         }
         done
+    }
+
+    /// Asks all capabilities whether they bear a change.
+    ///
+    /// # Errors
+    /// The first refusal.
+    pub(crate) fn allows(&self, change: Change) -> Result<(), Error> {
+        self.capabilities.iter().try_for_each(|capability| (capability.allows)(self, &change))
     }
 
     /// Says that something happened. Outside of an operation it is heard at once.

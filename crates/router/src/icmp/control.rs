@@ -1,5 +1,6 @@
 //! The operator's settings of ICMP.
 
+use crate::capability::Notice;
 use crate::rate::Limit;
 use crate::reply::policy::{DEFAULT_LIMIT, Policy, SharedPolicy, Switches};
 use crate::{Error, Router};
@@ -63,11 +64,6 @@ impl Router {
         Ok(())
     }
 
-    /// Called when an interface is deleted.
-    pub(crate) fn forget_redirects(&mut self, index: InterfaceIndex) {
-        Family::ALL.into_iter().for_each(|family| self.state_mut::<Icmp>().redirects_mut(family).switch(index, false));
-    }
-
     /// RFC 1812 5.2.7.2, 4.3.2.4: the router's address when an interface has none.
     pub fn router_id(&self) -> Option<Ipv4Addr> {
         let speaker = self.interfaces.book.borrow().speaker(Family::Ip4)?;
@@ -91,4 +87,22 @@ impl Router {
         let (limit, router_id, router_id6) = (icmp.limit, self.router_id(), self.router_id6());
         icmp.policy.publish(Policy { limit, router_id, router_id6, broadcasts, tables, redirects, redirects6 });
     }
+}
+
+/// Errors to senders depend on the addresses of interfaces, on their tables, and on which interfaces are up.
+pub(super) fn hears(router: &mut Router, notice: &Notice) {
+    match notice {
+        Notice::Leaving(gone) => {
+            let icmp = router.state_mut::<Icmp>();
+            Family::ALL.into_iter().for_each(|family| icmp.redirects_mut(family).switch(*gone, false));
+        }
+        Notice::Gone { .. }
+        | Notice::State { .. }
+        | Notice::Table { .. }
+        | Notice::Lender(_)
+        | Notice::AddressAdded { .. }
+        | Notice::AddressRemoved { .. } => {}
+        _ => return,
+    }
+    router.publish_icmp_policy();
 }

@@ -23,6 +23,7 @@ pub(crate) const CAPABILITY: Description = Description {
     name: "icmp",
     description: "Internet Control Message Protocol (RFC 792): echo, errors, redirects",
     start,
+    hears: control::hears,
     flags: REDIRECTED,
     nodes: &["ip4-icmp-input", "ip4-icmp-error", "ip4-redirect"],
     commands: cli::register,

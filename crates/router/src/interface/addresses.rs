@@ -1,6 +1,6 @@
 //! Addresses of interfaces, and the routes that they bring.
 
-use crate::capability::Notice;
+use crate::capability::{Change, Notice};
 use crate::ip::control::{Path, PathAction, Source};
 use crate::{Error, Router};
 use graph::InterfaceIndex;
@@ -42,7 +42,7 @@ impl Router {
         let interface = self.interfaces.get(index)?;
         self.check_borrows_nothing(interface)?;
         check_host_address(prefix)?;
-        self.check_not_punted_to(index, prefix.address().into())?;
+        self.allows(Change::Address { interface: index, address: prefix.address().into() })?;
         if let Some(sub) = interface.sub.as_ref().filter(|sub| sub.takes.tags().is_none()) {
             return Err(Error::NoStation { name: interface.name.clone(), takes: sub.takes });
         }

@@ -226,17 +226,12 @@ impl Router {
         self.forget_ip6(index);
         self.remove_paths_of(index);
         self.remove_label_paths_of(index);
-        self.remove_tunnel_paths_of(index);
-        self.forget_tunnel(index);
         self.stop_encapsulating(index);
-        self.forget_proxied_hosts(index);
         let Some(interface) = self.interfaces.take(index) else { return };
         if let Some(sub) = &interface.sub {
             self.forget_frames_of(sub);
         }
         self.detach_receive(interface.input_node, index);
-        self.forget_redirects(index);
-        self.forget_punts(index);
         self.publish_facts();
         self.published.iter().for_each(|forget| forget(index));
         self.graph.clear_features(index);
@@ -456,11 +451,10 @@ impl Router {
             mpls: interface.mpls,
         };
         let mut book = self.interfaces.book.borrow_mut();
-        let (mut touched, mut has_changed) = (Vec::new(), false);
+        let mut has_changed = false;
         for index in book.take_touched(&self.interfaces) {
             let interface = self.interfaces.get(index).ok();
             has_changed |= book.put(index, interface.map(|interface| (interface, view(interface))));
-            touched.push(index);
         }
         if has_changed {
             self.view.publish(book.table().clone());
@@ -468,7 +462,5 @@ impl Router {
         drop(book);
         // Many changes in a row must not leave as many tables behind until the next tick.
         self.graph.domain().collect();
-        self.publish_icmp_policy();
-        touched.into_iter().for_each(|index| self.punt_link_changed(index));
     }
 }

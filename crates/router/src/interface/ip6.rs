@@ -64,10 +64,6 @@ pub enum Ip6Error {
     BadAddress(Prefix6),
     #[error("{0} is link-local: every interface of IPv6 has one, and 'set ip6 link-local address' chooses it")]
     LinkLocal(Prefix6),
-    #[error(
-        "{address} is a host behind {behind} that is answered for: 'set ip6 nd proxy {address} {behind} del' first"
-    )]
-    Proxied { address: Ipv6Addr, behind: String },
     #[error("{0} is no link-local address (fe80::/64)")]
     NotLinkLocal(Ipv6Addr),
     #[error("{name} takes no part in IPv6: 'enable ip6 interface {name}' or an address first")]

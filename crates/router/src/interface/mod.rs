@@ -4,6 +4,7 @@
 //! in by its driver's input node.
 
 mod addresses;
+mod addresses6;
 mod book;
 pub mod cli;
 pub(crate) mod config;
@@ -28,6 +29,7 @@ pub mod unnumbered;
 mod view;
 
 pub use addresses::MAX_ADDRESSES;
+pub(crate) use addresses6::local_route;
 pub use kind::InterfaceConfig;
 pub use known::{Interface, Interfaces};
 pub use mtu::Mtus;
@@ -123,6 +125,7 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     starting.leaves(Exit::Frames, output, None);
     let inject = |_| Behaviour::Expand(Box::<inject::Inject>::default());
     let inject = starting.graph.register(inject::spec(), inject)?;
+    starting.own(standing::Detecting::default());
     starting.own(Nodes { inject });
     Ok(())
 }

@@ -1,6 +1,9 @@
 //! Why an address of an interface is not in use: Duplicate Address Detection says so.
 
+use crate::Router;
+use graph::InterfaceIndex;
 use std::fmt;
+use std::net::Ipv6Addr;
 use wire::MacAddress;
 
 /// A random value in a probe, by which the sender recognises the probe when the link reflects it (RFC 7527).
@@ -23,3 +26,20 @@ impl fmt::Display for Standing {
         }
     }
 }
+
+/// How it is found out whether other stations have an address of ours (RFC 4862 section 5.4).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Detector {
+    /// Begins with addresses that are new, or those of an interface that is usable again.
+    pub begin: fn(&mut Router, InterfaceIndex, &[Ipv6Addr]),
+    /// Ends all of an interface that is usable no more.
+    pub suspend: fn(&mut Router, InterfaceIndex),
+    /// Ends that of an address which the interface has no more.
+    pub end: fn(&mut Router, InterfaceIndex, Ipv6Addr),
+    /// A station claims an address. Returns whether that was still being probed.
+    pub claimed: fn(&mut Router, InterfaceIndex, Ipv6Addr, MacAddress) -> bool,
+}
+
+/// From the capability that does it, if there is one.
+#[derive(Default)]
+pub(crate) struct Detecting(pub Option<Detector>);

@@ -6,7 +6,7 @@ use super::entry::Entry;
 use super::path_list::Of;
 use super::route::{Path, Source, TableIndex};
 use super::table::{Fib, PART, Table};
-use crate::capability::{Notice, Statement};
+use crate::capability::{Change, Notice, Statement};
 use crate::{Error, Router};
 use command::{Args, CommandError};
 use graph::InterfaceIndex;
@@ -207,10 +207,7 @@ impl Router {
         if interface.stated_networks(family).next().is_some() {
             return Err(TableError::HasAddresses { name }.into());
         }
-        self.check_punted_move(index, family, table)?;
-        if family == Family::Ip6 {
-            self.check_proxied_move(index, table)?;
-        }
+        self.allows(Change::Table { interface: index, family, table })?;
         if family == Family::Ip4 {
             if interface.has_dhcp_client {
                 return Err(TableError::HasDhcpClient { name }.into());
@@ -241,9 +238,6 @@ impl Router {
         let removed =
             routes.try_for_each(|(_, prefix, source, paths)| self.remove_route_in(before, prefix, source, &paths));
         self.install_by(index);
-        if family == Family::Ip6 && self.proxied_hosts().next().is_some() {
-            self.settle_all_proxied();
-        }
         self.say(Notice::Table { interface: index, family });
         removed
     }

@@ -5,7 +5,6 @@
 //! it forwards: if one is too long for its next hop, the sender gets an error (RFC 8200 section 5). Only the router's
 //! own packets pass through `ip6-frag`.
 
-mod addresses;
 pub mod cli;
 pub(crate) mod config;
 pub(crate) mod input;
@@ -15,7 +14,6 @@ pub(crate) mod reply_path;
 mod rewrite;
 
 pub use crate::interface::ip6::{Ip6Error, Ip6View, Settings, subnet_router_anycast};
-pub(crate) use addresses::local_route;
 
 use crate::capability::{Chapter, Description, FeatureSpec, Stage, Starting};
 use crate::interface::exit::Exit;
@@ -26,9 +24,8 @@ use crate::ip::source::{self, Sources, Urpf};
 use crate::ip::{in_table, load_balance, route_counters};
 use crate::{Error, Router};
 use graph::{Behaviour, InterfaceIndex};
-use std::net::Ipv6Addr;
 use tables::Lookup6;
-use wire::{Family, MacAddress};
+use wire::Family;
 
 /// Hops that our own packets may take (RFC 1700's default).
 pub(crate) const OUR_HOP_LIMIT: u8 = 64;
@@ -122,9 +119,4 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     starting.rewrites(Exit::Ip(Family::Ip6), edges);
     starting.leaves(Exit::Ip(Family::Ip6), rewrite, Some("ip6-output"));
     Ok(())
-}
-
-/// The link-local address that an interface makes from its Ethernet address (RFC 4291 appendix A).
-pub(crate) fn own_link_local(mac: MacAddress) -> Ipv6Addr {
-    wire::nd::link_local(mac)
 }

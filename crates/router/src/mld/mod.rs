@@ -17,6 +17,7 @@ use crate::{Error, Router};
 use control::Listening;
 use graph::{Behaviour, InterfaceIndex};
 use std::net::Ipv6Addr;
+use wire::Family;
 use wire::mld::Query;
 
 pub(crate) const CAPABILITY: Description = Description {
@@ -40,8 +41,12 @@ pub(crate) const CAPABILITY: Description = Description {
 };
 
 fn hears(router: &mut Router, notice: &Notice) {
-    if let Notice::Leaving(interface) = notice {
-        router.state_mut::<Listening>().forget(*interface);
+    match notice {
+        Notice::Leaving(interface) => router.state_mut::<Listening>().forget(*interface),
+        Notice::AddressRemoved { interface, address } if address.family() == Family::Ip6 => {
+            router.listen_anew(*interface);
+        }
+        _ => {}
     }
 }
 

@@ -23,12 +23,12 @@ pub use crate::ip::labels::{control, key, out as labels};
 
 use crate::ip::labels::pop;
 
-use crate::Error;
-use crate::capability::{Chapter, Description, Part, Phase, Stage, Starting};
+use crate::capability::{Chapter, Description, Notice, Part, Phase, Stage, Starting};
 use crate::interface::exit::Exit;
 use crate::ip::edges::RewriteEdges;
 use crate::reply::marks::BEHIND_LABEL;
 use crate::reply::policy::SharedPolicy;
+use crate::{Error, Router};
 use disposition::Disposition;
 use graph::Behaviour;
 use imposition::Imposition;
@@ -52,6 +52,7 @@ pub(crate) const CAPABILITY: Description = Description {
     name: "mpls",
     description: "Multiprotocol Label Switching (RFC 3031): swap, push, pop, label switched paths",
     start,
+    hears,
     flags: BEHIND_LABEL,
     nodes: NODES,
     arcs: &[("mpls-input", "mpls-lookup"), ("mpls-output", "interface-output")],
@@ -107,4 +108,11 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     starting.rewrites(Exit::Labelled, edges);
     starting.leaves(Exit::Labelled, output, Some("mpls-output"));
     Ok(())
+}
+
+fn hears(router: &mut Router, notice: &Notice) {
+    if let Notice::Leaving(interface) = notice {
+        router.remove_tunnel_paths_of(*interface);
+        router.forget_tunnel(*interface);
+    }
 }

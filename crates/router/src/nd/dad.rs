@@ -11,8 +11,8 @@ pub use crate::interface::standing::{Nonce, Standing};
 use super::send;
 use crate::agenda::{Agenda, Timed};
 use crate::capability::Notice;
+use crate::interface::local_route;
 use crate::ip::control::Source;
-use crate::ip6::local_route;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::net::Ipv6Addr;
@@ -82,7 +82,7 @@ impl Router {
 
     /// Called for new addresses of an interface, and when the interface becomes usable again: probes for other stations
     /// that have them. If probes are disabled, announces them at once.
-    pub(crate) fn detect_duplicates(&mut self, index: InterfaceIndex, addresses: &[Ipv6Addr]) {
+    pub(crate) fn detect_duplicates_of(&mut self, index: InterfaceIndex, addresses: &[Ipv6Addr]) {
         let detection = self.state::<Detection>();
         let (questions_left, now) = (detection.transmits, detection.now());
         let asks = questions_left > 0;
@@ -116,16 +116,8 @@ impl Router {
         }
     }
 
-    /// The same for all addresses of an interface.
-    pub(crate) fn detect_all_duplicates(&mut self, index: InterfaceIndex) {
-        let Ok(interface) = self.interfaces.get(index) else { return };
-        let of_networks = interface.ip6.addresses.iter().map(|prefix| prefix.address());
-        let addresses: Vec<_> = of_networks.chain(interface.ip6.link_local).collect();
-        self.detect_duplicates(index, &addresses);
-    }
-
     /// Called when an interface has become unusable: ends all probes.
-    pub(crate) fn suspend_detection(&mut self, index: InterfaceIndex) {
+    pub(crate) fn suspend_probes(&mut self, index: InterfaceIndex) {
         let Ok(interface) = self.interfaces.get_mut(index) else { return };
         let of_tentative = |_: &Ipv6Addr, standing: &mut Standing| matches!(standing, Standing::Tentative(_));
         let tentative: Vec<_> = interface.ip6.standing.extract_if(.., of_tentative).collect();

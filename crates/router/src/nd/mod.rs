@@ -17,6 +17,7 @@ pub(crate) use input::finish;
 
 use crate::capability::{Chapter, Description, Part, Phase, Stage, Starting, Tick};
 use crate::icmp::redirect::{Redirect, Tables};
+use crate::interface::standing::{Detecting, Detector};
 use crate::ip::on_link::OnLink;
 use crate::neighbour::glean::{self, Glean};
 use crate::neighbour::resolve::{self, Resolve};
@@ -34,6 +35,8 @@ pub(crate) const CAPABILITY: Description = Description {
     name: "nd",
     description: "Neighbor Discovery for IPv6 (RFC 4861)",
     start,
+    hears: proxy::hears,
+    allows: proxy::allows,
     nodes: &["icmp6-neighbor-discovery", "ip6-glean", "ip6-discover-neighbor", "ip6-redirect", "ip6-stale-neighbor"],
     commands: cli::register,
     statements: &[(Phase::Basics, Part::Few(config::statements)), (Phase::Proxies, Part::Few(config::proxied))],
@@ -113,5 +116,11 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     })?;
     let resolver = Resolver { node, ask: send::solicit, announce: send::announce };
     starting.state::<Resolvers>()[Family::Ip6] = Some(resolver);
+    starting.state::<Detecting>().0 = Some(Detector {
+        begin: Router::detect_duplicates_of,
+        suspend: Router::suspend_probes,
+        end: Router::forget_standing,
+        claimed: Router::address_is_claimed,
+    });
     Ok(())
 }

@@ -2,13 +2,14 @@
 //! others, where its address would be on the link. Packets to it then come to this router, which has a route to the
 //! host.
 
+use crate::capability::{Change, Notice};
 use crate::interface::Interface;
 use crate::ip::control::{Path, PathAction, Source, TableIndex};
 use crate::neighbour::NeighbourKey;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::collections::BTreeSet;
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 use wire::{Family, Prefix};
 
 /// The most hosts that the router answers for.
@@ -25,6 +26,10 @@ pub enum ProxyError {
     There { host: Ipv6Addr, name: String },
     #[error("{host} is not answered for as a host behind {name} ('show ip6 nd proxy' lists who is)")]
     NotThere { host: Ipv6Addr, name: String },
+    #[error(
+        "{address} is a host behind {behind} that is answered for: 'set ip6 nd proxy {address} {behind} del' first"
+    )]
+    Answered { address: Ipv6Addr, behind: String },
     #[error("too many hosts are answered for (at most {MAX_PROXIED})")]
     TooMany,
 }
@@ -80,19 +85,10 @@ impl Router {
     }
 
     /// The interface behind which a host of a table is, if the router answers for that host.
-    pub(crate) fn proxied_in(&self, table: TableIndex, host: Ipv6Addr) -> Option<String> {
+    fn proxied_in(&self, table: TableIndex, host: Ipv6Addr) -> Option<String> {
         let mut behind = self.proxied_hosts().filter(|(_, other)| *other == host).map(|(index, _)| index);
         let index = behind.find(|index| self.table_of(*index, Family::Ip6) == table)?;
         self.interfaces.get(index).ok().map(|interface| interface.name.clone())
-    }
-
-    /// Checks that the hosts behind an interface may move to another table.
-    ///
-    /// # Errors
-    /// When one of them is ours there, or is answered for there.
-    pub(crate) fn check_proxied_move(&self, index: InterfaceIndex, to: TableIndex) -> Result<(), Error> {
-        let mut hosts = self.proxied_hosts().filter(|(of, _)| *of == index);
-        Ok(hosts.try_for_each(|(_, host)| self.check_proxied(to, host))?)
     }
 
     /// Stops answering for a host.
@@ -124,13 +120,6 @@ impl Router {
         self.state::<Proxied>().0.iter().copied()
     }
 
-    /// Called when an interface is deleted, together with its routes.
-    pub(crate) fn forget_proxied_hosts(&mut self, index: InterfaceIndex) {
-        if self.state_mut::<Proxied>().0.extract_if(.., |(of, _)| *of == index).count() > 0 {
-            self.settle_all_proxied();
-        }
-    }
-
     /// Updates the interfaces that answer for a host, after the host was added or removed.
     fn settle_proxied_host(&mut self, table: TableIndex, host: Ipv6Addr) {
         let is_here = |interface: &&Interface| {
@@ -141,7 +130,7 @@ impl Router {
     }
 
     /// Updates the hosts that an interface answers for to its networks. The caller then publishes the interface's view.
-    pub(crate) fn settle_proxied(&mut self, index: InterfaceIndex) {
+    fn settle_proxied(&mut self, index: InterfaceIndex) {
         let Ok(interface) = self.interfaces.get(index) else { return };
         let ip6 = &interface.ip6;
         let is_here = |host: &Ipv6Addr| ip6.addresses.iter().any(|network| network.contains(*host));
@@ -156,7 +145,7 @@ impl Router {
     }
 
     /// The same for all interfaces.
-    pub(crate) fn settle_all_proxied(&mut self) {
+    fn settle_all_proxied(&mut self) {
         self.settle_proxied_of(self.interfaces.iter().map(|interface| interface.index).collect());
     }
 
@@ -174,5 +163,42 @@ impl Router {
             self.publish_facts();
         }
         changed.into_iter().for_each(|index| self.listen_anew(index));
+    }
+}
+
+/// Refuses an address of a host that is answered for, and a table where a host behind the interface is ours or is
+/// answered for already.
+pub(super) fn allows(router: &Router, change: &Change) -> Result<(), Error> {
+    match *change {
+        Change::Address { interface, address: IpAddr::V6(address) } => {
+            let table = router.table_of(interface, Family::Ip6);
+            match router.proxied_in(table, address) {
+                Some(behind) => Err(ProxyError::Answered { address, behind }.into()),
+                None => Ok(()),
+            }
+        }
+        Change::Table { interface, family: Family::Ip6, table } => {
+            let mut hosts = router.proxied_hosts().filter(|(of, _)| *of == interface);
+            Ok(hosts.try_for_each(|(_, host)| router.check_proxied(table, host))?)
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn hears(router: &mut Router, notice: &Notice) {
+    match notice {
+        Notice::AddressAdded { interface, address } | Notice::AddressRemoved { interface, address } => {
+            if address.family() == Family::Ip6 {
+                router.settle_proxied_of(vec![*interface]);
+            }
+        }
+        Notice::Table { family: Family::Ip6, .. } => router.settle_all_proxied(),
+        // Its routes go with it.
+        Notice::Leaving(gone) => {
+            if router.state_mut::<Proxied>().0.extract_if(.., |(of, _)| of == gone).count() > 0 {
+                router.settle_all_proxied();
+            }
+        }
+        _ => {}
     }
 }

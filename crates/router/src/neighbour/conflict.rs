@@ -3,6 +3,7 @@
 
 use super::NeighbourKey;
 use crate::Router;
+use crate::interface::standing::Detecting;
 use graph::InterfaceIndex;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -70,7 +71,8 @@ impl Router {
             return;
         };
         if let IpAddr::V6(address) = key.address
-            && self.address_is_claimed(key.interface, address, mac)
+            && let Some(detector) = self.state::<Detecting>().0
+            && (detector.claimed)(self, key.interface, address, mac)
         {
             return;
         }

@@ -1,6 +1,7 @@
 //! Where packets for the host go, as control keeps it, and the operations on it.
 
 use super::{PuntTable, SharedPunts, ToHost};
+use crate::capability::{Change, Notice};
 use crate::interface::Interface;
 use crate::ip::class;
 use crate::ip::control::TableIndex;
@@ -173,7 +174,7 @@ impl Router {
     }
 
     /// An interface goes away, and with it what was to come from it or go to it.
-    pub(crate) fn forget_punts(&mut self, index: InterfaceIndex) {
+    fn forget_punts(&mut self, index: InterfaceIndex) {
         for family in Family::ALL {
             let by: Vec<_> = self.state::<Punts>().of(family).by(index).chain([Some(index)]).collect();
             for rx in by {
@@ -184,7 +185,7 @@ impl Router {
     }
 
     /// Refuses an address for an interface to which packets for the host are sent.
-    pub(crate) fn check_not_punted_to(&self, index: InterfaceIndex, address: IpAddr) -> Result<(), Error> {
+    fn check_not_punted_to(&self, index: InterfaceIndex, address: IpAddr) -> Result<(), Error> {
         let family = Family::of(address);
         let is_of_link = matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
         let is_it = |way: InterfaceIndex| match is_of_link {
@@ -201,7 +202,7 @@ impl Router {
 
     /// Refuses to have an interface to which packets for the host are sent in a table where they would be sent to
     /// this router.
-    pub(crate) fn check_punted_move(&self, index: InterfaceIndex, family: Family, to: TableIndex) -> Result<(), Error> {
+    fn check_punted_move(&self, index: InterfaceIndex, family: Family, to: TableIndex) -> Result<(), Error> {
         let known = self.state::<Punts>().of(family);
         let mut ways = known.by(index).filter_map(|rx| known.redirects.get(&rx));
         match ways.find(|redirect| self.is_own_in(to, index, redirect.next_hop)) {
@@ -211,7 +212,7 @@ impl Router {
     }
 
     /// An interface may be usable now, or not any more: nodes see the ways by it, or not.
-    pub(crate) fn punt_link_changed(&self, index: InterfaceIndex) {
+    fn punt_link_changed(&self, index: InterfaceIndex) {
         for family in Family::ALL {
             let of: Vec<_> = self.state::<Punts>().of(family).by(index).collect();
             if !of.is_empty() {
@@ -260,5 +261,20 @@ pub(super) const fn word(family: Family) -> &'static str {
     match family {
         Family::Ip4 => "ip",
         Family::Ip6 => "ip6",
+    }
+}
+
+pub(super) fn allows(router: &Router, change: &Change) -> Result<(), Error> {
+    match *change {
+        Change::Address { interface, address } => router.check_not_punted_to(interface, address),
+        Change::Table { interface, family, table } => router.check_punted_move(interface, family, table),
+    }
+}
+
+pub(super) fn hears(router: &mut Router, notice: &Notice) {
+    match notice {
+        Notice::State { interface, .. } | Notice::LinkState { interface, .. } => router.punt_link_changed(*interface),
+        Notice::Leaving(interface) => router.forget_punts(*interface),
+        _ => {}
     }
 }

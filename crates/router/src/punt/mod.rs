@@ -27,6 +27,8 @@ pub(crate) const CAPABILITY: Description = Description {
     name: "punt",
     description: "Packets for the host behind this router",
     start,
+    hears: control::hears,
+    allows: control::allows,
     flags: PUNTED,
     nodes: &["ip4-punt", "ip4-punt-redirect", "ip6-punt", "ip6-punt-redirect"],
     arcs: &[("ip4-punt", node::end_of_arc(Family::Ip4)), ("ip6-punt", node::end_of_arc(Family::Ip6))],

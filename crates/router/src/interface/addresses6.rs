@@ -1,9 +1,9 @@
 //! IPv6 on interfaces: whether they take part, their addresses, and the routes that those bring.
 
-use super::own_link_local;
-use crate::capability::{Notice, Parting};
-use crate::interface::MAX_ADDRESSES;
-use crate::interface::ip6::{Ip6Error, Settings, link_local_network, subnet_router_anycast};
+use super::MAX_ADDRESSES;
+use super::ip6::{Ip6Error, Settings, link_local_network, subnet_router_anycast};
+use super::standing::Detecting;
+use crate::capability::{Change, Notice, Parting};
 use crate::ip::class;
 use crate::ip::control::{Path, PathAction, Source, TableIndex};
 use crate::neighbour::NeighbourKey;
@@ -12,7 +12,7 @@ use graph::InterfaceIndex;
 use std::net::Ipv6Addr;
 use tables::Leaf;
 use wire::ipv6::MIN_MTU;
-use wire::{Family, Prefix, Prefix6};
+use wire::{Family, Prefix, Prefix6, nd};
 
 impl Router {
     /// Has an interface take part in IPv6 without an address of more than its link.
@@ -71,7 +71,9 @@ impl Router {
         {
             return Err(Ip6Error::NotLinkLocal(address).into());
         }
-        address.map(|address| self.check_not_punted_to(index, address.into())).transpose()?;
+        if let Some(address) = address {
+            self.allows(Change::Address { interface: index, address: address.into() })?;
+        }
         let interface = self.interfaces.get_mut(index)?;
         interface.ip6.stated_link_local = address;
         self.settle_link_local(index);
@@ -84,12 +86,12 @@ impl Router {
         if !interface.ip6.is_enabled() {
             return;
         }
-        let address = interface.ip6.stated_link_local.unwrap_or(own_link_local(interface.mac));
+        let address = interface.ip6.stated_link_local.unwrap_or(nd::link_local(interface.mac));
         if interface.ip6.link_local != Some(address) {
             self.part_without_waiting(index, Parting::Readdressed);
             let Ok(interface) = self.interfaces.get_mut(index) else { return };
             let before = interface.ip6.link_local.replace(address);
-            before.into_iter().for_each(|before| self.forget_standing(index, before));
+            before.into_iter().for_each(|before| self.end_detection(index, before));
             self.publish_facts();
             // A next hop may have been our own address, or be so now.
             self.install_by(index);
@@ -114,7 +116,7 @@ impl Router {
         if mtu < MIN_MTU {
             return Err(Ip6Error::LinkTooSmall { name: interface.name.clone(), mtu }.into());
         }
-        let (address, has_neighbours) = (own_link_local(interface.mac), interface.has_neighbours());
+        let (address, has_neighbours) = (nd::link_local(interface.mac), interface.has_neighbours());
         let on_link = match has_neighbours {
             true => Some(self.share_adjacency(NeighbourKey::new(index, Ipv6Addr::UNSPECIFIED))?),
             false => None,
@@ -144,12 +146,11 @@ impl Router {
         let before = link_local.take();
         *stated_link_local = None;
         let on_link = on_link.take();
-        before.into_iter().for_each(|before| self.forget_standing(index, before));
+        before.into_iter().for_each(|before| self.end_detection(index, before));
         self.publish_facts();
         self.forget_detached_neighbours(index);
         self.install_by(index);
         on_link.into_iter().for_each(|object| self.ip.release(Leaf::new(class::GLEAN, object)));
-        self.listen_anew(index);
         if let Some(before) = before {
             self.say(Notice::AddressRemoved { interface: index, address: link_local_network(before).into() });
         }
@@ -176,7 +177,6 @@ impl Router {
                 return Err(error);
             }
         }
-        self.settle_proxied(index);
         self.publish_facts();
         // Next hops on the new network work from now on.
         self.install_hops_in(prefix.network().into());
@@ -196,10 +196,7 @@ impl Router {
         if address.is_unicast_link_local() {
             return Err(Ip6Error::LinkLocal(prefix).into());
         }
-        self.check_not_punted_to(index, address.into())?;
-        if let Some(behind) = self.proxied_in(interface.ip6.table, address) {
-            return Err(Ip6Error::Proxied { address, behind }.into());
-        }
+        self.allows(Change::Address { interface: index, address: address.into() })?;
         if interface.ip6.addresses.len() >= MAX_ADDRESSES {
             return Err(Error::TooManyAddresses);
         }
@@ -241,8 +238,7 @@ impl Router {
             return Err(Error::NoSuchAddress { prefix: prefix.into(), name: interface.name.clone() });
         }
         let table = interface.ip6.table;
-        self.settle_proxied(index);
-        self.forget_standing(index, prefix.address());
+        self.end_detection(index, prefix.address());
         self.publish_facts();
         self.withdraw_connected6(index, table, prefix);
         self.forget_detached_neighbours(index);
@@ -253,7 +249,6 @@ impl Router {
             log::warn!("{waiting} routes wait for next hops on {}: its address is gone", prefix.network());
         }
         self.leave_ip6(index);
-        self.listen_anew(index);
         self.say(Notice::AddressRemoved { interface: index, address: prefix.into() });
         Ok(())
     }
@@ -292,6 +287,38 @@ impl Router {
                 Ok(()) | Err(Error::NoSuchRoute(_)) => {}
                 Err(error) => log::error!("route {route} is not up to date: {error}"),
             }
+        }
+    }
+}
+
+/// What Duplicate Address Detection is asked to do, if there is any.
+impl Router {
+    /// Addresses are new, or those of an interface that is usable again: whether other stations have them.
+    fn detect_duplicates(&mut self, index: InterfaceIndex, addresses: &[Ipv6Addr]) {
+        if let Some(detector) = self.state::<Detecting>().0 {
+            (detector.begin)(self, index, addresses);
+        }
+    }
+
+    /// The same for all addresses of an interface.
+    pub(super) fn detect_all_duplicates(&mut self, index: InterfaceIndex) {
+        let Ok(interface) = self.interfaces.get(index) else { return };
+        let of_networks = interface.ip6.addresses.iter().map(|prefix| prefix.address());
+        let addresses: Vec<_> = of_networks.chain(interface.ip6.link_local).collect();
+        self.detect_duplicates(index, &addresses);
+    }
+
+    /// An interface is usable no more.
+    pub(super) fn suspend_detection(&mut self, index: InterfaceIndex) {
+        if let Some(detector) = self.state::<Detecting>().0 {
+            (detector.suspend)(self, index);
+        }
+    }
+
+    /// An address is removed from an interface.
+    fn end_detection(&mut self, index: InterfaceIndex, address: Ipv6Addr) {
+        if let Some(detector) = self.state::<Detecting>().0 {
+            (detector.end)(self, index, address);
         }
     }
 }
