@@ -1,5 +1,6 @@
 //! The text of a configuration: what a router takes, it states again, and that is taken again.
 
+use router::config;
 use router::{Devices, Options, Router};
 use std::hint::black_box;
 
@@ -12,22 +13,23 @@ pub fn run(bytes: &[u8]) {
     let options = Options { buffers: 1024, huge_pages: false, devices: Devices::DryRun, ..Options::default() };
     let mut router = Router::new(options).expect("a router");
     router.files = directory.files();
-    let wanted = match router.parse_config("file", text) {
+    let wanted = match config::parse_config(&mut router, "file", text) {
         Ok(wanted) => wanted,
         Err(error) => {
             black_box(error.to_string());
             return;
         }
     };
-    router.load_config(&wanted, None).expect("what was checked can be loaded");
+    config::load_config(&mut router, &wanted, None).expect("what was checked can be loaded");
     assert_eq!(stated(&router), lines(&wanted), "the router states what it was given");
-    let again = router.parse_config("again", &stated(&router).join("\n")).expect("what it states can be read");
+    let text = stated(&router).join("\n");
+    let again = config::parse_config(&mut router, "again", &text).expect("what it states can be read");
     assert_eq!(lines(&again), lines(&wanted), "and is the same");
-    assert!(router.load_config(&again, None).expect("nothing to do").is_empty());
+    assert!(config::load_config(&mut router, &again, None).expect("nothing to do").is_empty());
 }
 
 fn stated(router: &Router) -> Vec<String> {
-    lines(&router.running_config())
+    lines(&config::running_config(router))
 }
 
 fn lines(statements: &[router::capability::Statement]) -> Vec<String> {

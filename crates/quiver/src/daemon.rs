@@ -7,6 +7,7 @@ use command::{CommandLine, CommandSet, Files, Format, complete_lines};
 use control::startup::{LogLevel, PageSize, StartupConfig};
 use control::{CliClient, CliServer, Executor, SessionDefaults, add_session_commands, exec};
 use crossbeam_channel::{Receiver, Sender, bounded, select};
+use router::config;
 use router::inspect::VERSION;
 use router::logging::{By, ClassSettings, Level, Logging};
 use router::{Options, Router};
@@ -363,7 +364,7 @@ enum Restored {
 fn restore(router: &mut Router) -> Restored {
     let Some(file) = router.config.startup.clone() else { return Restored::Nothing };
     let file = file.display();
-    match router.restore_config() {
+    match config::restore_config(router) {
         Ok(None) => {
             log::info!("{file} does not exist yet: 'save' makes it");
             return Restored::Nothing;

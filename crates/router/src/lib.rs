@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod absent;
+pub mod addresses;
 pub mod af_packet;
 pub mod af_xdp;
 mod agenda;
@@ -38,6 +39,8 @@ pub mod mld;
 pub mod mpls;
 pub mod nd;
 pub mod neighbour;
+mod neighbour_key;
+mod notice;
 pub mod null;
 pub mod object;
 pub mod pace;
@@ -49,13 +52,13 @@ pub mod reassembly;
 pub(crate) mod reply;
 pub mod router_advertisement;
 pub mod span;
+mod statement;
 mod table_index;
 pub mod tap;
 pub mod vlan;
 
 pub use events::QUEUE as EVENT_QUEUE;
 
-use capability::notice::Notices;
 use capability::start::{Forget, Shared, SharedCore, States};
 use capability::{Starting, When};
 use chunks::Chunks;
@@ -74,6 +77,7 @@ use ip::{Fibs4, Fibs6};
 use logging::Logging;
 use neighbour::known::Neighbours;
 use neighbour::table::Table;
+use notice::Notices;
 use rcu::{Domain, Published};
 use std::collections::HashSet;
 use std::io;
@@ -197,7 +201,7 @@ pub enum Error {
     Ip6(#[from] ip6::Ip6Error),
     #[error(transparent)]
     Proxy(#[from] nd::proxy::ProxyError),
-    #[error("too many addresses on one interface (at most {max})", max = interface::MAX_ADDRESSES)]
+    #[error("too many addresses on one interface (at most {max})", max = addresses::MAX_ADDRESSES)]
     TooManyAddresses,
     #[error("{prefix} on {name} is leased by DHCP ('set dhcp client del intfc {name}' gives it back)")]
     Leased { prefix: Prefix4, name: String },
@@ -280,7 +284,7 @@ impl<E: Coded> From<E> for Error {
 /// All capabilities of this crate.
 // A constant: a static item would have all of them compiled into each test program that uses none.
 pub const CAPABILITIES: capability::List = &[
-    &interface::CAPABILITY,
+    &capability::INTERFACE,
     &null::CAPABILITY,
     &loopback::CAPABILITY,
     &tap::CAPABILITY,
@@ -291,14 +295,14 @@ pub const CAPABILITIES: capability::List = &[
     &span::CAPABILITY,
     &handoff::CAPABILITY,
     &ethernet::CAPABILITY,
-    &ip::CAPABILITY,
+    &capability::IP,
     &ip4::CAPABILITY,
     &ip6::CAPABILITY,
     &mpls::CAPABILITY,
     &midchain::CAPABILITY,
     &object::CAPABILITY,
     &punt::CAPABILITY,
-    &neighbour::CAPABILITY,
+    &capability::NEIGHBOUR,
     &arp::CAPABILITY,
     &nd::CAPABILITY,
     &router_advertisement::CAPABILITY,

@@ -3,20 +3,21 @@
 //! due, kinds of interfaces, and values. A router may have further capabilities ([`Router::with`]); they can do what
 //! those of this crate can.
 
-pub(crate) mod notice;
+mod core;
 pub(crate) mod start;
-pub(crate) mod statement;
 
 pub use crate::farewell::{Farewell, Parting};
-pub use notice::{Change, Heard, Notice, Numbered};
+pub use crate::interface::feature::{Does, FeatureSpec, no_more};
+pub use crate::notice::{Change, Heard, Notice, Numbered};
+pub use crate::statement::{Part, Phase, Statement, Statements};
+pub use core::{INTERFACE, IP, NEIGHBOUR};
 pub use start::Starting;
-pub use statement::{Part, Phase, Statement, Statements};
 
 use crate::interface::Interface;
 use crate::interface::kind::InterfaceKind;
 use crate::{Error, Router};
 use command::CommandSet;
-use graph::{InterfaceIndex, NodeIndex, Snapshot};
+use graph::{NodeIndex, Snapshot};
 use std::time::Instant;
 
 /// The names of an interface's own nodes, where all interfaces are meant.
@@ -39,7 +40,7 @@ pub struct Description {
     pub features: &'static [FeatureSpec],
     /// Registers its nodes, and makes its state. Those of capabilities that come earlier in the list are there.
     pub start: fn(&mut Starting<'_>) -> Result<(), Error>,
-    /// Hears what happened ([`notice`]).
+    /// Hears what happened ([`Notice`]).
     pub hears: fn(&mut Router, &Notice),
     /// Refuses a change that it could not bear. The core asks all before it changes anything.
     pub allows: fn(&Router, &Change) -> Result<(), Error>,
@@ -152,38 +153,4 @@ pub enum When {
     /// Before links are looked at: what a link that comes back begins anew must not end because of the time before.
     BeforeLinks,
     Usual,
-}
-
-/// Says what a feature does for the packets of an interface.
-pub type Does = fn(&Router, InterfaceIndex) -> String;
-
-/// A feature: a node that packets of an interface pass where it is enabled ([`graph::Feature`]).
-pub struct FeatureSpec {
-    pub feature: graph::Feature,
-    /// What it does for packets of an interface on which it is enabled, in a few words or none.
-    pub does: Does,
-}
-
-impl FeatureSpec {
-    /// A feature of an arc, in any place.
-    pub const fn new(arc: &'static str, node: &'static str, does: Does) -> FeatureSpec {
-        FeatureSpec { feature: graph::Feature { arc, node, after: &[], before: &[] }, does }
-    }
-
-    /// It stands before these other features.
-    pub const fn before(mut self, before: &'static [&'static str]) -> FeatureSpec {
-        self.feature.before = before;
-        self
-    }
-
-    /// It stands behind these.
-    pub const fn after(mut self, after: &'static [&'static str]) -> FeatureSpec {
-        self.feature.after = after;
-        self
-    }
-}
-
-/// A feature that has no more to say than its name.
-pub fn no_more(_: &Router, _: InterfaceIndex) -> String {
-    String::new()
 }

@@ -1,6 +1,7 @@
 //! Commands on the configuration as a whole.
 
 use super::collect::Collecting;
+use super::control;
 use super::plan::Difference;
 use crate::Router;
 use crate::listing::Listing;
@@ -32,7 +33,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         "Save the running configuration to a file; by default to the file that is read at start.",
         |router: &mut Router, args: &Args| {
             let file = args.optional_text("file").map(PathBuf::from);
-            let (file, commands) = router.save_config(file.as_deref(), args.flag("force"))?;
+            let (file, commands) = control::save_config(router, file.as_deref(), args.flag("force"))?;
             reply(Saved { file: file.display().to_string(), commands })
         },
     ));
@@ -46,7 +47,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         "confirm",
         "Confirm the loaded configuration, so that it stays.",
         |router: &mut Router, _: &Args| {
-            router.confirm_config()?;
+            control::confirm_config(router)?;
             reply(Done)
         },
     ));
@@ -55,8 +56,8 @@ pub fn register(set: &mut CommandSet<Router>) {
         "Return to the configuration before the last load. Later changes are lost, too.",
         |router: &mut Router, args: &Args| {
             let difference = match args.flag("dry-run") {
-                true => router.compare_config_before()?,
-                false => router.rollback_config()?,
+                true => control::compare_config_before(router)?,
+                false => control::rollback_config(router)?,
             };
             reply(Loaded { difference, within: None })
         },
@@ -64,13 +65,13 @@ pub fn register(set: &mut CommandSet<Router>) {
 }
 
 fn load(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
-    let wanted = router.read_config(&args.parse::<PathBuf>("file")?)?;
+    let wanted = control::read_config(router, &args.parse::<PathBuf>("file")?)?;
     if args.flag("dry-run") {
-        return reply(Loaded { difference: router.compare_config(&wanted)?, within: None });
+        return reply(Loaded { difference: control::compare_config(router, &wanted)?, within: None });
     }
     let seconds = args.optional::<u64>("seconds")?.unwrap_or(CONFIRM_WITHIN);
     let within = args.flag("confirm").then_some(seconds);
-    let difference = router.load_config(&wanted, within.map(Duration::from_secs))?;
+    let difference = control::load_config(router, &wanted, within.map(Duration::from_secs))?;
     // Without a difference there is nothing to confirm.
     let within = within.filter(|_| !difference.is_empty());
     reply(Loaded { difference, within })

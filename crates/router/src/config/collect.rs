@@ -67,51 +67,49 @@ impl Pages for Collecting {
     }
 }
 
-impl Router {
-    /// What operators stated, ordered so that it can be stated again.
-    pub fn running_config(&self) -> Vec<Statement> {
-        let (mut collecting, mut statements) = (Collecting::of(self.capabilities), Vec::new());
-        while collecting.go_on(self, &mut statements) {}
-        statements
-    }
+/// What operators stated, ordered so that it can be stated again.
+pub fn running_config(router: &Router) -> Vec<Statement> {
+    let (mut collecting, mut statements) = (Collecting::of(router.capabilities), Vec::new());
+    while collecting.go_on(router, &mut statements) {}
+    statements
+}
 
-    /// The same, in pieces.
-    pub(super) fn collect_config(&mut self) -> Result<Vec<Statement>, ConfigError> {
-        let (mut collecting, mut statements) = (Collecting::of(self.capabilities), Vec::new());
-        while collecting.go_on(self, &mut statements) {
-            self.breathe();
-            check_memory()?;
-        }
-        Ok(statements)
+/// The same, in pieces.
+pub(super) fn collect_config(router: &mut Router) -> Result<Vec<Statement>, ConfigError> {
+    let (mut collecting, mut statements) = (Collecting::of(router.capabilities), Vec::new());
+    while collecting.go_on(router, &mut statements) {
+        router.breathe();
+        check_memory()?;
     }
+    Ok(statements)
+}
 
-    /// Only the lines, in pieces. Fails when the text is longer than `most` bytes.
-    pub(super) fn collect_lines(&mut self, most: u64) -> Result<Vec<String>, ConfigError> {
-        let (mut collecting, mut part, mut lines, mut length) =
-            (Collecting::of(self.capabilities), Vec::new(), Vec::new(), 0);
-        while collecting.go_on(self, &mut part) {
-            length += part.iter().map(|statement| statement.line.len() as u64 + 1).sum::<u64>();
-            let added = part.drain(..).map(|statement| statement.line);
-            match length > most {
-                true => lines.clear(),
-                false => lines.extend(added),
-            }
-            self.breathe();
-            check_memory()?;
+/// Only the lines, in pieces. Fails when the text is longer than `most` bytes.
+pub(super) fn collect_lines(router: &mut Router, most: u64) -> Result<Vec<String>, ConfigError> {
+    let (mut collecting, mut part, mut lines, mut length) =
+        (Collecting::of(router.capabilities), Vec::new(), Vec::new(), 0);
+    while collecting.go_on(router, &mut part) {
+        length += part.iter().map(|statement| statement.line.len() as u64 + 1).sum::<u64>();
+        let added = part.drain(..).map(|statement| statement.line);
+        match length > most {
+            true => lines.clear(),
+            false => lines.extend(added),
         }
-        if length > most { Err(ConfigError::TooLong { length }) } else { Ok(lines) }
+        router.breathe();
+        check_memory()?;
     }
+    if length > most { Err(ConfigError::TooLong { length }) } else { Ok(lines) }
+}
 
-    /// What the plan states, in pieces. The plan is freed afterwards.
-    pub(super) fn collect_plan(&mut self, plan: Router) -> Result<Vec<Statement>, ConfigError> {
-        let (mut collecting, mut statements) = (Collecting::of(plan.capabilities), Vec::new());
-        while collecting.go_on(&plan, &mut statements) {
-            self.breathe();
-            check_memory()?;
-        }
-        self.aside(move || drop(plan));
-        Ok(statements)
+/// What the plan states, in pieces. The plan is freed afterwards.
+pub(super) fn collect_plan(router: &mut Router, plan: Router) -> Result<Vec<Statement>, ConfigError> {
+    let (mut collecting, mut statements) = (Collecting::of(plan.capabilities), Vec::new());
+    while collecting.go_on(&plan, &mut statements) {
+        router.breathe();
+        check_memory()?;
     }
+    router.aside(move || drop(plan));
+    Ok(statements)
 }
 
 #[cfg(test)]

@@ -14,14 +14,17 @@ mod collect;
 pub mod control;
 mod plan;
 
-pub use control::ConfigError;
+pub use collect::running_config;
 pub(crate) use control::may_reach;
+pub use control::{
+    ConfigError, compare_config, load_config, parse_config, restore_config, rollback_config, save_config,
+};
 
 use crate::capability::{Description, Tick};
 
 pub(crate) const CAPABILITY: Description = Description {
     name: "config",
     commands: cli::register,
-    ticks: &[Tick::new(|router, now| router.tick_config(now), |router| router.config.next_due())],
+    ticks: &[Tick::new(control::tick_config, |router| router.config.next_due())],
     ..Description::NONE
 };

@@ -10,6 +10,7 @@ use super::input::{Expected, NAME};
 use crate::agenda::{Agenda, Timed};
 use crate::interface::Interface;
 use crate::ip::control::{Path, PathAction, Source};
+use crate::local;
 use crate::{Coded, Error, Router, random};
 use graph::{InterfaceIndex, PerInterface};
 use std::net::Ipv4Addr;
@@ -210,7 +211,7 @@ pub fn set_client(router: &mut Router, index: InterfaceIndex, hostname: Option<&
         return Ok(());
     }
     if router.state::<DhcpClients>().clients.is_empty() {
-        router.listen_udp(Family::Ip4, CLIENT_PORT, NAME, "DHCP client")?;
+        local::listen_udp(router, Family::Ip4, CLIENT_PORT, NAME, "DHCP client")?;
     }
     let now = router.state::<DhcpClients>().now();
     let client = Client {
@@ -262,7 +263,7 @@ pub(crate) fn forget(router: &mut Router, index: InterfaceIndex) {
         interface.has_dhcp_client = false;
     }
     if router.state::<DhcpClients>().clients.is_empty() {
-        router.unlisten_udp(Family::Ip4, CLIENT_PORT);
+        local::unlisten_udp(router, Family::Ip4, CLIENT_PORT);
     }
     router.publish_facts();
     publish(router, index);

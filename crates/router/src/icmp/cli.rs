@@ -2,6 +2,7 @@
 
 use super::Icmp;
 use super::config::REDIRECTS;
+use super::control;
 use super::control::{MAX_BURST, MAX_RATE};
 use crate::Router;
 use command::{Args, Command, CommandError, CommandSet, Done, reply};
@@ -37,7 +38,7 @@ fn register_errors(set: &mut CommandSet<Router>) {
             "Limit the ICMP errors, and the TCP resets, that each worker sends: per second, and in a burst.",
             |router: &mut Router, args: &Args| {
                 let burst = args.optional("burst")?.unwrap_or(crate::reply::policy::DEFAULT_LIMIT.burst);
-                router.set_icmp_limit(args.optional("rate")?.map(|rate| (rate, burst)));
+                control::set_icmp_limit(router, args.optional("rate")?.map(|rate| (rate, burst)));
                 reply(Done)
             },
         )
@@ -54,7 +55,7 @@ fn register_errors(set: &mut CommandSet<Router>) {
         let help = format!("Send {redirect} redirects to hosts on an interface, or not (the default).");
         let set_redirects = move |router: &mut Router, args: &Args| {
             let index = find(router, args)?;
-            router.set_redirects(family, index, args.text("switch")? == "enable")?;
+            control::set_redirects(router, family, index, args.text("switch")? == "enable")?;
             reply(Done)
         };
         let example = format!("set interface {word} redirects e0 enable");
@@ -70,7 +71,7 @@ fn register_errors(set: &mut CommandSet<Router>) {
         reply(ShowIcmp {
             errors_per_second: limit.per_second,
             burst: limit.burst,
-            router_id: router.router_id(),
+            router_id: control::router_id(router),
             redirects,
             redirects6,
         })

@@ -45,48 +45,46 @@ impl Icmp {
     }
 }
 
-impl Router {
-    /// Sets how many ICMP errors, and how many TCP resets, each worker sends a second, and how many at once after a
-    /// pause. The commands check the bounds. `None` restores the default.
-    pub fn set_icmp_limit(&mut self, limit: Option<(u32, u32)>) {
-        self.state_mut::<Icmp>().limit = limit.map_or(DEFAULT_LIMIT, |(per_second, burst)| Limit { per_second, burst });
-        self.publish_icmp_policy();
-    }
+/// Sets how many ICMP errors, and how many TCP resets, each worker sends a second, and how many at once after a
+/// pause. The commands check the bounds. `None` restores the default.
+pub fn set_icmp_limit(router: &mut Router, limit: Option<(u32, u32)>) {
+    router.state_mut::<Icmp>().limit = limit.map_or(DEFAULT_LIMIT, |(per_second, burst)| Limit { per_second, burst });
+    publish_icmp_policy(router);
+}
 
-    /// Whether hosts on an interface get redirects to better next hops (RFC 792, RFC 4861).
-    ///
-    /// # Errors
-    /// When there is no such interface.
-    pub fn set_redirects(&mut self, family: Family, index: InterfaceIndex, on: bool) -> Result<(), Error> {
-        self.interfaces.get(index)?;
-        self.state_mut::<Icmp>().redirects_mut(family).switch(index, on);
-        self.publish_icmp_policy();
-        Ok(())
-    }
+/// Whether hosts on an interface get redirects to better next hops (RFC 792, RFC 4861).
+///
+/// # Errors
+/// When there is no such interface.
+pub fn set_redirects(router: &mut Router, family: Family, index: InterfaceIndex, on: bool) -> Result<(), Error> {
+    router.interfaces.get(index)?;
+    router.state_mut::<Icmp>().redirects_mut(family).switch(index, on);
+    publish_icmp_policy(router);
+    Ok(())
+}
 
-    /// RFC 1812 5.2.7.2, 4.3.2.4: the router's address when an interface has none.
-    pub fn router_id(&self) -> Option<Ipv4Addr> {
-        let speaker = self.interfaces.book.borrow().speaker(Family::Ip4)?;
-        self.interfaces.get(speaker).ok()?.addresses.first().map(|own| own.address())
-    }
+/// RFC 1812 5.2.7.2, 4.3.2.4: the router's address when an interface has none.
+pub fn router_id(router: &Router) -> Option<Ipv4Addr> {
+    let speaker = router.interfaces.book.borrow().speaker(Family::Ip4)?;
+    router.interfaces.get(speaker).ok()?.addresses.first().map(|own| own.address())
+}
 
-    /// The same for IPv6: an address that is valid beyond its link.
-    pub fn router_id6(&self) -> Option<Ipv6Addr> {
-        let speaker = self.interfaces.book.borrow().speaker(Family::Ip6)?;
-        self.interfaces.get(speaker).ok()?.ip6.addresses.first().map(|own| own.address())
-    }
+/// The same for IPv6: an address that is valid beyond its link.
+pub fn router_id6(router: &Router) -> Option<Ipv6Addr> {
+    let speaker = router.interfaces.book.borrow().speaker(Family::Ip6)?;
+    router.interfaces.get(speaker).ok()?.ip6.addresses.first().map(|own| own.address())
+}
 
-    /// Publishes the state that ICMP errors depend on, after a change of it or of interfaces.
-    pub(crate) fn publish_icmp_policy(&self) {
-        let (broadcasts, tables) = {
-            let book = self.interfaces.book.borrow();
-            (book.broadcasts().clone(), book.tables().clone())
-        };
-        let icmp = self.state::<Icmp>();
-        let (redirects, redirects6) = (icmp.redirects.clone(), icmp.redirects6.clone());
-        let (limit, router_id, router_id6) = (icmp.limit, self.router_id(), self.router_id6());
-        icmp.policy.publish(Policy { limit, router_id, router_id6, broadcasts, tables, redirects, redirects6 });
-    }
+/// Publishes the state that ICMP errors depend on, after a change of it or of interfaces.
+pub(crate) fn publish_icmp_policy(router: &Router) {
+    let (broadcasts, tables) = {
+        let book = router.interfaces.book.borrow();
+        (book.broadcasts().clone(), book.tables().clone())
+    };
+    let icmp = router.state::<Icmp>();
+    let (redirects, redirects6) = (icmp.redirects.clone(), icmp.redirects6.clone());
+    let (limit, router_id, router_id6) = (icmp.limit, router_id(router), router_id6(router));
+    icmp.policy.publish(Policy { limit, router_id, router_id6, broadcasts, tables, redirects, redirects6 });
 }
 
 /// Errors to senders depend on the addresses of interfaces, on their tables, and on which interfaces are up.
@@ -104,5 +102,5 @@ pub(super) fn hears(router: &mut Router, notice: &Notice) {
         | Notice::AddressRemoved { .. } => {}
         _ => return,
     }
-    router.publish_icmp_policy();
+    publish_icmp_policy(router);
 }

@@ -11,10 +11,10 @@ pub(crate) mod redirect;
 pub use control::Icmp;
 pub(crate) use input::OUR_TTL;
 
+use crate::Error;
 use crate::capability::{Chapter, Description, Part, Phase, Stage, Starting, Tick};
 use crate::reply::marks::REDIRECTED;
 use crate::reply::policy::Policy;
-use crate::{Error, Router};
 use graph::Behaviour;
 use ping::Pings;
 use wire::Family;
@@ -28,7 +28,7 @@ pub(crate) const CAPABILITY: Description = Description {
     nodes: &["ip4-icmp-input", "ip4-icmp-error", "ip4-redirect"],
     commands: cli::register,
     statements: &[(Phase::Services, Part::Few(config::statements))],
-    ticks: &[Tick::new(|router, now| router.tick_pings(now), |router| router.state::<Pings>().next_due())],
+    ticks: &[Tick::new(ping::control::tick_pings, |router| router.state::<Pings>().next_due())],
     chapters: &[Chapter {
         stage: Stage::Network,
         title: "ICMP",
@@ -40,7 +40,7 @@ pub(crate) const CAPABILITY: Description = Description {
 
 fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     let (policy, punts) = (starting.shared::<Policy>(), starting.shared());
-    let events = starting.events(Router::handle_ping);
+    let events = starting.events(ping::control::handle_ping);
     starting.own(Icmp::new(policy.clone()));
     let Starting { graph, core, .. } = starting;
     let sender = events.clone();

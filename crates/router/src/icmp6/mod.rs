@@ -6,9 +6,10 @@ mod input;
 pub(crate) use error::forbidden;
 pub(crate) use input::{Icmp6Input, becomes_ours};
 
+use crate::Error;
 use crate::capability::{Chapter, Description, Stage, Starting};
+use crate::icmp;
 use crate::icmp::ping::{self, Pings};
-use crate::{Error, Router};
 use graph::Behaviour;
 use wire::Family;
 
@@ -28,7 +29,7 @@ pub(crate) const CAPABILITY: Description = Description {
 
 fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     let (policy, punts) = (starting.shared(), starting.shared());
-    let events = starting.events(Router::handle_ping);
+    let events = starting.events(icmp::ping::control::handle_ping);
     let Starting { graph, core, .. } = starting;
     let (seen, sender) = (core.view.clone(), events.clone());
     let echo = move || Icmp6Input::new(seen.clone(), punts.clone(), sender.clone());

@@ -37,7 +37,7 @@ use std::time::Instant;
 pub(crate) const CAPABILITY: Description = Description {
     name: "inspect",
     commands: register,
-    ticks: &[Tick::new(|router, now| router.tick_stalls(now), |router| router.stalls.next_due())],
+    ticks: &[Tick::new(stall_watch::tick_stalls, |router| router.stalls.next_due())],
     values: &[("node", |router| router.graph.nodes().iter().map(|node| node.name.clone()).collect())],
     ..Description::NONE
 };

@@ -113,51 +113,49 @@ impl StallWatch {
     }
 }
 
-impl Router {
-    /// What a worker is doing now.
-    pub(crate) fn stuck_with(&self, worker: usize) -> Stuck {
-        let running = self.graph.running(worker);
-        let node = running.node.map(|node| match self.graph.info(node) {
-            Some(info) => info.name.clone(),
-            None => "(removed)".into(),
-        });
-        let head = match running.packets {
-            0 => Vec::new(),
-            _ => self.graph.pool().peek(running.first, running.l2, HEAD),
-        };
-        Stuck { node, packets: running.packets, head }
-    }
+/// What a worker is doing now.
+pub(crate) fn stuck_with(router: &Router, worker: usize) -> Stuck {
+    let running = router.graph.running(worker);
+    let node = running.node.map(|node| match router.graph.info(node) {
+        Some(info) => info.name.clone(),
+        None => "(removed)".into(),
+    });
+    let head = match running.packets {
+        0 => Vec::new(),
+        _ => router.graph.pool().peek(running.first, running.l2, HEAD),
+    };
+    Stuck { node, packets: running.packets, head }
+}
 
-    /// Looks at the workers when it is time.
-    pub(crate) fn tick_stalls(&mut self, now: Instant) {
-        // A little early is fine when control is awake anyway: an idle control thread should wake once a second, not
-        // twice.
-        if self.stalls.due.is_some_and(|due| now + INTERVAL / 2 < due) {
-            return;
-        }
-        self.stalls.due = Some(now + INTERVAL);
-        self.stalls.seen.resize(self.graph.workers(), Seen::Fine);
-        for worker in 0..self.graph.workers() {
-            let (long, time) = match self.graph.worker_state(worker) {
-                WorkerState::Stalled(time) => (self.graph.round_began(worker), time.as_secs_f64()),
-                _ => (None, 0.0),
-            };
-            // Reads /proc only when a worker seems stuck.
-            let task = long.and_then(|_| Task::of(self.graph.worker_lwp(worker)?));
-            let (is_runnable, used) = task.map_or((false, 0), |task| (task.is_runnable, task.used));
-            let (seen, verdict) = self.stalls.seen[worker].look(long, is_runnable, used);
-            self.stalls.seen[worker] = seen;
-            let name = worker_name(worker);
-            match verdict {
-                Some(Verdict::Stuck) => {
-                    log::error!("{name} has been stuck for {time:.1} s {}", self.stuck_with(worker))
-                }
-                Some(Verdict::Kept) => {
-                    log::warn!("{name} has not run for {time:.1} s: the system gives its core to others");
-                }
-                Some(Verdict::GoesOn) => log::warn!("{name} goes on"),
-                None => {}
+/// Looks at the workers when it is time.
+pub(crate) fn tick_stalls(router: &mut Router, now: Instant) {
+    // A little early is fine when control is awake anyway: an idle control thread should wake once a second, not
+    // twice.
+    if router.stalls.due.is_some_and(|due| now + INTERVAL / 2 < due) {
+        return;
+    }
+    router.stalls.due = Some(now + INTERVAL);
+    router.stalls.seen.resize(router.graph.workers(), Seen::Fine);
+    for worker in 0..router.graph.workers() {
+        let (long, time) = match router.graph.worker_state(worker) {
+            WorkerState::Stalled(time) => (router.graph.round_began(worker), time.as_secs_f64()),
+            _ => (None, 0.0),
+        };
+        // Reads /proc only when a worker seems stuck.
+        let task = long.and_then(|_| Task::of(router.graph.worker_lwp(worker)?));
+        let (is_runnable, used) = task.map_or((false, 0), |task| (task.is_runnable, task.used));
+        let (seen, verdict) = router.stalls.seen[worker].look(long, is_runnable, used);
+        router.stalls.seen[worker] = seen;
+        let name = worker_name(worker);
+        match verdict {
+            Some(Verdict::Stuck) => {
+                log::error!("{name} has been stuck for {time:.1} s {}", stuck_with(router, worker))
             }
+            Some(Verdict::Kept) => {
+                log::warn!("{name} has not run for {time:.1} s: the system gives its core to others");
+            }
+            Some(Verdict::GoesOn) => log::warn!("{name} goes on"),
+            None => {}
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `show threads`: the control thread and the workers, where they run, and whether a
 //! worker keeps the others waiting.
 
+use super::stall_watch;
 use super::stall_watch::Stuck;
 use super::task::Task;
 use super::worker_name;
@@ -59,7 +60,7 @@ fn worker(router: &Router, thread: usize) -> ShownThread {
         place: Place::of(router.graph.worker_lwp(thread).and_then(Task::of)),
         state,
         stalled_seconds: stalled,
-        stuck: stalled.map(|_| ShownStuck(router.stuck_with(thread))),
+        stuck: stalled.map(|_| ShownStuck(stall_watch::stuck_with(router, thread))),
         rounds: word(worker_word::ROUNDS),
         sleeps: word(worker_word::SLEEPS),
     }

@@ -38,7 +38,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         ));
     }
     set.add(Command::new("trace filter none", "Trace all packets again.", |router: &mut Router, _: &Args| {
-        router.set_trace_filter(None);
+        set_trace_filter(router, None);
         reply(Done)
     }));
     set.add(Command::new("show trace filter", "Show the trace filter.", |router: &mut Router, _: &Args| {
@@ -68,18 +68,16 @@ fn set_filter(router: &mut Router, include: bool, expression: &str) -> Result<Bo
         ));
     }
     let filter = Arc::new(Filter::parse(expression).map_err(Error::from)?);
-    router.set_trace_filter(Some(TraceFilter { include, filter }));
+    set_trace_filter(router, Some(TraceFilter { include, filter }));
     reply(Done)
 }
 
-impl Router {
-    fn set_trace_filter(&mut self, filter: Option<TraceFilter>) {
-        self.graph.call(|_| {
-            let predicate = filter.as_ref().map(|filter| predicate(&filter.filter, filter.include));
-            Box::new(move |core| core.tracer.set_filter(predicate))
-        });
-        self.trace_filter = filter;
-    }
+fn set_trace_filter(router: &mut Router, filter: Option<TraceFilter>) {
+    router.graph.call(|_| {
+        let predicate = filter.as_ref().map(|filter| predicate(&filter.filter, filter.include));
+        Box::new(move |core| core.tracer.set_filter(predicate))
+    });
+    router.trace_filter = filter;
 }
 
 #[derive(Serialize)]

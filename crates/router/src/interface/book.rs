@@ -2,7 +2,7 @@
 //! hold the table of views, the views that changed since it was published, and what is looked up across interfaces.
 
 use super::{Interface, InterfaceView, Interfaces, ViewTable};
-use crate::ip::control::TableIndex;
+use crate::table_index::TableIndex;
 use graph::InterfaceIndex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};

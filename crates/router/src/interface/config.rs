@@ -2,10 +2,10 @@
 
 use super::Interface;
 use crate::Router;
-use crate::capability::{Statement, Statements};
-use crate::ip::control::TableIndex;
-use crate::ip::vrf;
 use crate::listing::PAGE;
+use crate::statement::{Statement, Statements};
+use crate::table_index;
+use crate::table_index::TableIndex;
 use graph::InterfaceIndex;
 use wire::{Family, Prefix};
 
@@ -107,7 +107,7 @@ fn of_borrower(router: &Router, interface: &Interface, into: &mut Vec<Statement>
     let statement = Statement::new(line, format!("set interface unnumbered del {name}"));
     let mut statement = in_table(interface, statement.needing(removal(name)).needing(removal(lender)));
     if interface.ip4.table != TableIndex::DEFAULT {
-        statement.needs.push(vrf::table_reset(Family::Ip4, lender));
+        statement.needs.push(table_index::table_reset(Family::Ip4, lender));
     }
     into.push(statement);
 }
@@ -117,7 +117,7 @@ pub(crate) fn in_table(interface: &Interface, mut statement: Statement) -> State
     // The first address is the primary one, so their order counts.
     statement.series = Some(format!("addresses of {}", interface.name));
     if interface.ip4.table != TableIndex::DEFAULT {
-        statement.needs.push(vrf::table_reset(Family::Ip4, &interface.name));
+        statement.needs.push(table_index::table_reset(Family::Ip4, &interface.name));
     }
     statement
 }
@@ -175,9 +175,9 @@ fn of_interface(router: &Router, interface: &Interface, into: &mut Vec<Statement
     if interface.ip4.table != TableIndex::DEFAULT {
         let id = ip.id_of(interface.ip4.table);
         let mut table =
-            Statement::new(format!("set interface ip table {name} {id}"), vrf::table_reset(Family::Ip4, name));
+            Statement::new(format!("set interface ip table {name} {id}"), table_index::table_reset(Family::Ip4, name));
         table.series = Some(format!("addresses of {name}"));
-        into.push(table.needing(removal(name)).needing(vrf::removal(Family::Ip4, id)));
+        into.push(table.needing(removal(name)).needing(table_index::removal(Family::Ip4, id)));
     }
     for prefix in interface.stated_addresses() {
         let line = format!("set interface ip address {name} {prefix}");

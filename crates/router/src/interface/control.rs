@@ -8,10 +8,9 @@ use super::output::{OUTPUT_ARC, Output};
 use super::queues::{OWNER, TransmitQueues};
 use super::view::SubInterfaces;
 use super::{InterfaceView, Mtus};
-use crate::capability::Notice;
 use crate::farewell::Parting;
 use crate::interface::sub::Sub;
-use crate::ip::control::Source;
+use crate::notice::Notice;
 use crate::{Error, Router, check_memory};
 use drivers::output::DeviceOutput;
 use drivers::{Device, Transmit, TxOffloads};
@@ -263,26 +262,6 @@ impl Router {
             self.detect_all_duplicates(*index);
         }
         changed.iter().for_each(|(index, up)| self.say(Notice::State { interface: *index, up: *up }));
-    }
-
-    /// Takes every path that names an interface off the operators' routes.
-    fn remove_paths_of(&mut self, gone: InterfaceIndex) {
-        let mut behind = None;
-        loop {
-            let lists = self.ip.some_lists_by(gone, behind);
-            behind = lists.last().copied();
-            if behind.is_none() {
-                return;
-            }
-            // Those on the link go with the paths that insist on them.
-            let routes = self.routes_of(gone, lists).into_iter().filter(|(_, _, source, _)| *source != Source::OnLink);
-            for (table, prefix, source, paths) in routes {
-                self.breathe();
-                if let Err(error) = self.remove_route_in(table, prefix, source, &paths) {
-                    log::error!("route {prefix} is not up to date: {error}");
-                }
-            }
-        }
     }
 
     /// Sets an interface up or down. Its connected routes come and go with it.

@@ -3,8 +3,8 @@
 //!
 //! All of it is read from the graph; the chains from where workers read them.
 
+use super::feature::FeatureSpec;
 use crate::Router;
-use crate::capability::FeatureSpec;
 use crate::interface::Interface;
 use command::{Args, Command, CommandError, CommandSet, Reply, reply};
 use graph::NodeIndex;

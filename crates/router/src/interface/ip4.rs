@@ -1,7 +1,7 @@
 //! IPv4 of an interface, as operators state it.
 
-use crate::ip::control::TableIndex;
-use crate::ip::source_check::SourceCheck;
+use super::source_check::SourceCheck;
+use crate::table_index::TableIndex;
 
 /// Of one interface.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

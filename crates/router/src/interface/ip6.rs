@@ -1,8 +1,8 @@
 //! IPv6 of an interface: its settings and addresses, and what nodes know of them.
 
+use super::source_check::SourceCheck;
 use super::standing::Standing;
-use crate::ip::control::TableIndex;
-use crate::ip::source_check::SourceCheck;
+use crate::table_index::TableIndex;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use wire::Prefix6;

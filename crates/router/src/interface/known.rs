@@ -9,7 +9,7 @@ use super::sub::{Demux, Sub};
 use super::{InterfaceConfig, Mtus};
 use super::{ip4, ip6};
 use crate::Error;
-use crate::ip::control::TableIndex;
+use crate::table_index::TableIndex;
 use drivers::{Carries, Link, TxOffloads};
 use graph::registry::MAX_INTERFACES;
 use graph::{InterfaceIndex, NodeIndex};

@@ -5,7 +5,7 @@
 //! its routes for each look.
 
 use crate::Router;
-use crate::capability::Notice;
+use crate::notice::Notice;
 use graph::InterfaceIndex;
 use std::time::{Duration, Instant};
 

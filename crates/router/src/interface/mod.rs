@@ -3,15 +3,14 @@
 //! Each interface has two nodes of its own, `NAME-output` and `NAME-tx`; its packets come
 //! in by its driver's input node.
 
-mod addresses;
-mod addresses6;
 mod book;
 pub mod cli;
 pub(crate) mod config;
 pub mod control;
 pub mod exit;
+pub(crate) mod feature;
 pub(crate) mod features;
-mod inject;
+pub(crate) mod inject;
 pub mod ip4;
 pub mod ip6;
 pub mod kind;
@@ -22,54 +21,23 @@ pub mod names;
 mod numbers;
 pub(crate) mod output;
 pub mod queues;
+pub mod source_check;
 pub mod standing;
 mod station;
 pub mod sub;
 pub mod unnumbered;
 mod view;
 
-pub use addresses::MAX_ADDRESSES;
-pub(crate) use addresses6::local_route;
 pub use kind::InterfaceConfig;
 pub use known::{Interface, Interfaces};
 pub use mtu::Mtus;
 pub use station::MAX_SECONDARY_MACS;
 pub use view::{InterfaceView, SharedViews, ViewTable};
 
-use crate::Error;
-use crate::capability::{self, Chapter, Description, Part, Phase, Stage, Starting, Tick};
-use exit::Exit;
 use graph::directory::{Column, Listed, Of};
-use graph::{Behaviour, CounterTable, Graph, NodeIndex};
+use graph::{CounterTable, Graph, NodeIndex};
 use std::io;
 use std::sync::Arc;
-
-pub(crate) const CAPABILITY: Description = Description {
-    name: "interface",
-    description: "Interfaces on null, loopback, pg, tap, af_packet, af_xdp and memif devices",
-    nodes: &["interface-output", output::OUTPUT_ARC_END, capability::OUTPUT, capability::TX],
-    arcs: &[(drivers::input::ARC, "ethernet-input"), (output::OUTPUT_ARC, output::OUTPUT_ARC_END)],
-    start,
-    commands: cli::register,
-    statements: &[(Phase::Interfaces, Part::Many(config::statements))],
-    ticks: &[Tick::new(|router, now| router.tick_links(now), |router| router.links.next_due())],
-    values: &[("interface", |router| router.interfaces.iter().map(|interface| interface.name.clone()).collect())],
-    chapters: &[
-        Chapter {
-            stage: Stage::Receiving,
-            title: "Devices, receiving",
-            about: "Frames that a driver could not receive from its device, or the packet generator from its streams.",
-            nodes: &[],
-        },
-        Chapter {
-            stage: Stage::Sending,
-            title: "Interfaces, sending",
-            about: "The last nodes of a packet. `INTERFACE` stands for the name: each interface has these nodes.",
-            nodes: &["interface-output", output::OUTPUT_ARC_END, capability::OUTPUT, capability::TX, "control-input"],
-        },
-    ],
-    ..Description::NONE
-};
 
 /// Counters by interface, as the stats segment names them.
 #[derive(Clone)]
@@ -111,21 +79,6 @@ impl InterfaceCounters {
 }
 
 /// Nodes that control talks to.
-struct Nodes {
-    inject: NodeIndex,
-}
-
-fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
-    let (view, of_end) = (starting.core.view.clone(), starting.core.view.clone());
-    let end = move |_| Behaviour::Map(Box::new(output::ArcEnd::new(of_end.clone())));
-    let end = starting.graph.register(output::ArcEnd::spec(), end)?;
-    starting.leaves(Exit::Device, end, None);
-    let output = move |_| Behaviour::Map(Box::new(output::Demultiplex::new(view.clone())));
-    let output = starting.graph.register(output::Demultiplex::spec(), output)?;
-    starting.leaves(Exit::Frames, output, None);
-    let inject = |_| Behaviour::Expand(Box::<inject::Inject>::default());
-    let inject = starting.graph.register(inject::spec(), inject)?;
-    starting.own(standing::Detecting::default());
-    starting.own(Nodes { inject });
-    Ok(())
+pub(crate) struct Nodes {
+    pub inject: NodeIndex,
 }

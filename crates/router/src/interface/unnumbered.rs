@@ -3,7 +3,7 @@
 //! a route: `ip route add ADDRESS/32 via INTERFACE`.
 
 use super::{Interface, Interfaces};
-use crate::capability::Notice;
+use crate::notice::Notice;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::net::Ipv4Addr;

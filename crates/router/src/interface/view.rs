@@ -2,11 +2,11 @@
 //! and nodes borrow for a round.
 
 use super::ip6::Ip6View;
+use super::source_check::SourceCheck;
 use crate::chunks::Chunks;
 use crate::interface::sub::Demux;
-use crate::ip::control::TableIndex;
-use crate::ip::fibs::own_table;
-use crate::ip::source_check::SourceCheck;
+use crate::table_index::TableIndex;
+use crate::table_index::own_table;
 use graph::Row;
 use graph::{EdgeIndex, InterfaceIndex};
 use rcu::Published;

@@ -8,7 +8,7 @@ use crate::interface::Interface;
 use crate::interface::exit::Exit;
 use crate::ip::class;
 use crate::ip::labels::out::OutLabel;
-use crate::neighbour::NeighbourKey;
+use crate::neighbour_key::NeighbourKey;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -2,9 +2,10 @@
 
 use super::next_hop::NextHopError;
 use super::route::{Path, PathAction, Route, Source, TableIndex};
-use super::vrf::{table, word};
+use super::vrf::table;
 use crate::ip::labels::control::check_labels;
 use crate::ip::labels::words::{OUT_LABELS, out_labels};
+use crate::table_index::word;
 use crate::{Error, Router, check_memory};
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, fail, reply};
 use std::net::IpAddr;

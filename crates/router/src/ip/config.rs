@@ -3,11 +3,12 @@
 
 use super::labels::words;
 use super::route::{Path, PathAction, Source, TableIndex};
-use super::{source_check, vrf};
+use super::source_check;
 use crate::Router;
-use crate::capability::{Statement, Statements};
 use crate::interface;
 use crate::listing::PAGE;
+use crate::statement::{Statement, Statements};
+use crate::table_index;
 use graph::InterfaceIndex;
 use std::fmt::Write;
 use wire::{Family, Prefix};
@@ -70,7 +71,7 @@ fn state_route(
         write_path(router, family, table, path, &mut ways, &mut needs);
     }
     if table != TableIndex::DEFAULT {
-        needs.push(vrf::removal(family, id));
+        needs.push(table_index::removal(family, id));
     }
     needs.sort();
     needs.dedup();
@@ -104,7 +105,7 @@ pub(crate) fn write_path(
             if let Some(other) = path.way.table() {
                 way = format!("{way} next-hop-table {}", router.ip.id_of(other));
                 let of = Family::of(next_hop);
-                needs.extend((other != TableIndex::DEFAULT).then(|| vrf::removal(of, router.ip.id_of(other))));
+                needs.extend((other != TableIndex::DEFAULT).then(|| table_index::removal(of, router.ip.id_of(other))));
             }
             // A route rests on the address that makes its next hop acceptable: where there is
             // none (any more), it has to insist.
@@ -118,12 +119,12 @@ pub(crate) fn write_path(
         }
         PathAction::Lookup(other) => {
             let id = router.ip.id_of(other);
-            needs.extend((other != TableIndex::DEFAULT).then(|| vrf::removal(family, id)));
+            needs.extend((other != TableIndex::DEFAULT).then(|| table_index::removal(family, id)));
             format!("{} {id}", words::lookup_word(family))
         }
         PathAction::LookupIn(family, other) => {
             let id = router.ip.id_of(other);
-            needs.extend((other != TableIndex::DEFAULT).then(|| vrf::removal(family, id)));
+            needs.extend((other != TableIndex::DEFAULT).then(|| table_index::removal(family, id)));
             format!("{} {id}", words::lookup_word(family))
         }
         PathAction::LookupLabel(other) => {

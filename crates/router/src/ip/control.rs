@@ -23,7 +23,7 @@ use super::vrf::TableError;
 use crate::chunks::Chunks;
 use crate::ip::labels::control::MplsError;
 use crate::ip::labels::table::LabelTables;
-use crate::neighbour::NeighbourKey;
+use crate::neighbour_key::NeighbourKey;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

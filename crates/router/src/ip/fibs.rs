@@ -6,7 +6,8 @@ use super::route::TableIndex;
 use crate::chunks::Chunks;
 use crate::interface::{InterfaceView, SharedViews};
 use crate::ip::class;
-use graph::{InterfaceIndex, Lazy, Row, VECTOR_SIZE};
+use crate::table_index::{named, own_table};
+use graph::{InterfaceIndex, Row, VECTOR_SIZE};
 use rcu::{Published, Round};
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,22 +20,6 @@ pub(crate) type SharedTables<L> = Arc<Published<Chunks<L>>>;
 
 /// Most tables in which one packet is looked up: routes that send packets from table to table may form a circle.
 pub(crate) const MAX_TABLES_IN_A_ROW: u32 = 4;
-
-/// The table of a packet that is not looked up in the one of its receive interface: one that a label led there.
-#[inline]
-pub(crate) fn own_table(row: &Row) -> Option<TableIndex> {
-    named(row.lazy(Lazy::Table))
-}
-
-/// What stands in a packet's `table` column for a table.
-pub(crate) fn mark_of(table: TableIndex) -> u32 {
-    u32::from(table.0) + 1
-}
-
-#[inline]
-fn named(mark: u32) -> Option<TableIndex> {
-    mark.checked_sub(1).map(|table| TableIndex(table as u16))
-}
 
 /// In which tables packets are to be looked up.
 #[derive(Clone, Copy)]

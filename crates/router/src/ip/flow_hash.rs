@@ -7,9 +7,10 @@
 use super::control::Ip;
 use super::path_list::{ListId, ListKey, Of};
 use super::route::TableIndex;
-use super::vrf::{removal, table, word};
+use super::vrf::table;
 use crate::Router;
-use crate::capability::Statement;
+use crate::statement::Statement;
+use crate::table_index::{removal, word};
 use command::{Args, Command, CommandSet, Done, fail, reply};
 use std::fmt;
 use tables::object::{LoadBalance, Object, ObjectsFull};

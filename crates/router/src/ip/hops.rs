@@ -3,7 +3,7 @@
 
 use super::path_list::{ListId, ListKey};
 use super::route::{Hop, PathAction, TableIndex};
-use crate::neighbour::NeighbourKey;
+use crate::neighbour_key::NeighbourKey;
 use graph::InterfaceIndex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;

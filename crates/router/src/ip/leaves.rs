@@ -2,9 +2,10 @@
 //! class leads the same way from each.
 
 use super::control::TableIndex;
-use super::fibs::{Lookup, mark_of, own_table};
+use super::fibs::Lookup;
 use crate::ip::class;
 use crate::reply::{report4, report6};
+use crate::table_index::{mark_of, own_table};
 use graph::{EdgeIndex, EdgeSpec, Lazy, Row, Scratch, Snapshot, Vector, flag};
 use std::fmt;
 use tables::{Leaf, Lookup4, Lookup6};

@@ -29,6 +29,7 @@ pub(crate) mod load_balance;
 pub mod marks;
 pub mod next_hop;
 pub mod objects;
+mod of_interface;
 pub(crate) mod on_link;
 pub(crate) mod path_list;
 mod resolve;
@@ -44,24 +45,8 @@ mod table;
 pub(crate) mod vrf;
 mod why;
 
-use crate::capability::{Description, Part, Phase};
-
 /// The packet was reassembled from fragments on its way; forwarding and Neighbor Discovery ask.
 pub(crate) const REASSEMBLED: u32 = graph::flag::claimable(2);
-
-pub(crate) const CAPABILITY: Description = Description {
-    name: "ip",
-    flags: REASSEMBLED,
-    commands: cli::register,
-    statements: &[
-        (Phase::Tables, Part::Few(vrf::statements)),
-        (Phase::Tables, Part::Few(flow_hash::statements)),
-        (Phase::Routes, Part::Few(config::statements)),
-        (Phase::Routes, Part::Many(config::routes)),
-        (Phase::Limits, Part::Few(vrf::limits)),
-    ],
-    ..Description::NONE
-};
 
 /// Counts the routing tables to which routes have sent the packet.
 pub(crate) const TABLES: u32 = graph::flag::claimable(5) | graph::flag::claimable(6);

@@ -3,7 +3,7 @@
 
 use super::route::{Hop, Path, PathAction, TableIndex};
 use crate::interface::Interface;
-use crate::neighbour::NeighbourKey;
+use crate::neighbour_key::NeighbourKey;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::net::IpAddr;

@@ -21,7 +21,7 @@ use super::table::{PART, TableFull};
 use crate::interface::ip6::subnet_router_anycast;
 use crate::ip::labels::out::{OutLabel, on_top};
 use crate::ip::labels::pop;
-use crate::neighbour::NeighbourKey;
+use crate::neighbour_key::NeighbourKey;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::collections::{BTreeSet, HashMap, VecDeque};

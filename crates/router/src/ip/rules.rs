@@ -1,9 +1,9 @@
 //! Checks and rules of IPv4 that operators set on an interface: the source check ([`super::source_check`]), and
 //! whether directed broadcasts are sent on.
 
-use crate::capability::Statement;
 use crate::interface::{self, Interface};
 use crate::ip::source_check;
+use crate::statement::Statement;
 use crate::{Error, Router};
 use command::{Args, Command, CommandSet, Done, reply};
 use graph::InterfaceIndex;

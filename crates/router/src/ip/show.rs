@@ -7,14 +7,15 @@ use super::control::way_of;
 use super::count::Counts;
 use super::entry::Entry;
 use super::flow_hash::Names;
+use super::labels;
 use super::path_list::{ListId, Of};
 use super::route::{MAX_PATHS, Path, PathAction, TableIndex};
-use super::vrf::word;
 use super::why;
 use crate::Router;
 use crate::ip::class;
 use crate::listing::{Keys, Listing, PAGE, Pages};
-use crate::neighbour::NeighbourKey;
+use crate::neighbour_key::NeighbourKey;
+use crate::table_index::word;
 use command::{Args, Command, CommandError, CommandSet, Reply, fail, reply};
 use serde::{Serialize, Serializer};
 use std::collections::HashMap;
@@ -419,7 +420,7 @@ fn shown_buckets(router: &Router, of: Of, leaf: Leaf) -> Vec<ShownBucket> {
         } else {
             let to = match of {
                 Of::Prefixes(family) | Of::Underlay(family) => router.adjacency_text(family, leaf),
-                Of::Labels { .. } => router.label_leaf_text(leaf),
+                Of::Labels { .. } => labels::text::leaf_text(router, leaf),
                 Of::Tunnel(_) => router.adjacency_text(Family::Ip4, leaf),
             };
             buckets.push(ShownBucket { first: at, last: at, to });

@@ -1,38 +1,14 @@
 //! What operators say of the sources of packets: how an interface checks them, by the family of the packets.
 
+pub use crate::interface::source_check::{Mode, SourceCheck};
+
 use super::arcs::names;
-use crate::capability::Statement;
 use crate::interface::{self, Interface};
+use crate::statement::Statement;
 use crate::{Error, Router};
 use command::{Args, Command, Done, reply};
 use graph::InterfaceIndex;
 use wire::Family;
-
-/// How the sources of an interface's packets are checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SourceCheck {
-    pub mode: Mode,
-    /// The default route counts as a route to a source.
-    pub allow_default: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// There is a route to the source.
-    Loose,
-    /// A route to the source leads out by the interface that the packet came by.
-    Strict,
-}
-
-impl std::fmt::Display for SourceCheck {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self.mode {
-            Mode::Loose => "loose",
-            Mode::Strict => "strict",
-        })?;
-        if self.allow_default { f.write_str(" allow-default") } else { Ok(()) }
-    }
-}
 
 impl Router {
     /// Has the sources of packets of a family checked that an interface receives, or not.

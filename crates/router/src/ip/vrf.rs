@@ -6,7 +6,9 @@ use super::entry::Entry;
 use super::path_list::Of;
 use super::route::{Path, Source, TableIndex};
 use super::table::{Fib, PART, Table};
-use crate::capability::{Change, Notice, Statement};
+use crate::notice::{Change, Notice};
+use crate::statement::Statement;
+use crate::table_index::{removal, word};
 use crate::{Error, Router};
 use command::{Args, CommandError};
 use graph::InterfaceIndex;
@@ -59,14 +61,6 @@ pub enum TableError {
     RoutesStay { id: u32, routes: usize },
     #[error("the route would lead from table {0} into the same table: name another, or a next hop")]
     IntoItself(u32),
-}
-
-/// The word for a family in commands.
-pub(crate) fn word(family: Family) -> &'static str {
-    match family {
-        Family::Ip4 => "ip",
-        Family::Ip6 => "ip6",
-    }
 }
 
 /// A table for a few routes; it grows when there are many.
@@ -246,16 +240,6 @@ impl Router {
 /// The table that a command names, or the default one.
 pub(super) fn table(router: &Router, family: Family, args: &Args) -> Result<TableIndex, CommandError> {
     Ok(args.optional("table")?.map_or(Ok(TableIndex::DEFAULT), |id| router.find_table(family, id))?)
-}
-
-/// The command that removes a table, to which other statements refer.
-pub(crate) fn removal(family: Family, id: u32) -> String {
-    format!("{} table del {id}", word(family))
-}
-
-/// The command that moves an interface back into the default table.
-pub(crate) fn table_reset(family: Family, name: &str) -> String {
-    format!("set interface {} table {name} 0", word(family))
 }
 
 /// The limits of tables. These statements come after all routes, because they must not refuse any.

@@ -9,8 +9,7 @@ use super::route::{Path, PathAction, Source, TableIndex};
 use crate::Router;
 use crate::interface::Interface;
 use crate::ip::class;
-use crate::neighbour::NeighbourKey;
-use crate::neighbour::known::State;
+use crate::neighbour_key::NeighbourKey;
 use graph::InterfaceIndex;
 use std::net::IpAddr;
 use tables::Leaf;
@@ -65,11 +64,7 @@ pub(super) fn unresolved(router: &Router, table: TableIndex, prefix: Prefix, add
     }
     let said = |key: NeighbourKey| {
         let name = &router.interfaces.get(key.interface).ok()?.name;
-        let why = match router.neighbours.get(&key)?.state {
-            State::Incomplete { asked } => format!("asked {asked} times, no answer yet"),
-            State::Silent => "no neighbour answers".into(),
-            _ => return None,
-        };
+        let why = router.neighbours.get(&key)?.state.why_unresolved()?;
         Some(format!("next hop {} on {name} unresolved: {why}", key.address))
     };
     let mut said: Vec<String> = found.into_iter().filter_map(said).collect();

@@ -14,7 +14,7 @@ use crate::headers::visible;
 use crate::interface::{InterfaceView, SharedViews};
 use crate::ip::arcs::InputArcs;
 use crate::ip::class;
-use crate::ip::fibs::own_table;
+use crate::table_index::own_table;
 use graph::Lazy;
 use graph::{Context, CounterTable, InterfaceIndex, Map, NodeSpec, Row, Vector, flag};
 use std::net::Ipv4Addr;

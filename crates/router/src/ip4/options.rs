@@ -10,9 +10,9 @@
 use super::onward;
 use crate::interface::ViewTable;
 use crate::ip::arcs::InputArcs;
-use crate::ip::fibs::own_table;
 use crate::ip4::OPTIONS;
 use crate::reply::report4::Report;
+use crate::table_index::own_table;
 use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Severity, Vector};
 use std::net::Ipv4Addr;
 use std::time::{SystemTime, UNIX_EPOCH};

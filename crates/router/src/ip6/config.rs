@@ -5,7 +5,7 @@ use crate::capability::Statement;
 use crate::interface::Interface;
 use crate::interface::config::{address_removal, removal};
 use crate::ip::control::TableIndex;
-use crate::ip::vrf;
+use crate::table_index;
 use wire::Family;
 
 pub(super) fn statements(router: &Router, interface: &Interface, into: &mut Vec<Statement>) {
@@ -21,7 +21,10 @@ pub(super) fn statements(router: &Router, interface: &Interface, into: &mut Vec<
     if is_elsewhere {
         let id = ip.id_of(ip6.table);
         let line = format!("set interface ip6 table {name} {id}");
-        in_series(Statement::new(line, vrf::table_reset(Family::Ip6, name)).needing(vrf::removal(Family::Ip6, id)));
+        in_series(
+            Statement::new(line, table_index::table_reset(Family::Ip6, name))
+                .needing(table_index::removal(Family::Ip6, id)),
+        );
     }
     if ip6.is_stated {
         in_series(Statement::new(format!("enable ip6 interface {name}"), format!("disable ip6 interface {name}")));
@@ -29,7 +32,7 @@ pub(super) fn statements(router: &Router, interface: &Interface, into: &mut Vec<
     for prefix in &ip6.addresses {
         let line = format!("set interface ip address {name} {prefix}");
         let mut statement = Statement::new(line, address_removal(name, *prefix));
-        statement.needs.extend(is_elsewhere.then(|| vrf::table_reset(Family::Ip6, name)));
+        statement.needs.extend(is_elsewhere.then(|| table_index::table_reset(Family::Ip6, name)));
         in_series(statement);
     }
     if let Some(address) = ip6.stated_link_local {

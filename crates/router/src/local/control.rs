@@ -44,35 +44,33 @@ impl UdpListeners {
     }
 }
 
-impl Router {
-    /// Registers a node for the datagrams of a family to a port of this router. `ip4-udp-lookup` and `ip6-udp-lookup`
-    /// describe what the node receives.
-    ///
-    /// # Errors
-    /// When the port already has a listener, there is no such node, or too many ports have listeners.
-    pub fn listen_udp(&mut self, family: Family, port: u16, node: &str, description: &str) -> Result<(), Error> {
-        if let Some(other) = self.state::<UdpListeners>().all.get(&(port, family)) {
-            return Err(Error::PortTaken { port, description: other.description.clone() });
-        }
-        if self.state::<UdpListeners>().all.len() >= MAX_PORTS {
-            return Err(Error::TooManyPorts);
-        }
-        let edge = self.graph.connect(self.state::<UdpListeners>().nodes[family], node)?;
-        let listener = UdpListener { node: node.into(), description: description.into(), edge };
-        self.state_mut::<UdpListeners>().all.insert((port, family), listener);
-        self.publish_ports();
-        Ok(())
+/// Registers a node for the datagrams of a family to a port of this router. `ip4-udp-lookup` and `ip6-udp-lookup`
+/// describe what the node receives.
+///
+/// # Errors
+/// When the port already has a listener, there is no such node, or too many ports have listeners.
+pub fn listen_udp(router: &mut Router, family: Family, port: u16, node: &str, description: &str) -> Result<(), Error> {
+    if let Some(other) = router.state::<UdpListeners>().all.get(&(port, family)) {
+        return Err(Error::PortTaken { port, description: other.description.clone() });
     }
+    if router.state::<UdpListeners>().all.len() >= MAX_PORTS {
+        return Err(Error::TooManyPorts);
+    }
+    let edge = router.graph.connect(router.state::<UdpListeners>().nodes[family], node)?;
+    let listener = UdpListener { node: node.into(), description: description.into(), edge };
+    router.state_mut::<UdpListeners>().all.insert((port, family), listener);
+    publish_ports(router);
+    Ok(())
+}
 
-    /// Removes the listener of a port, for one family.
-    pub fn unlisten_udp(&mut self, family: Family, port: u16) {
-        self.state_mut::<UdpListeners>().all.remove(&(port, family));
-        self.publish_ports();
-    }
+/// Removes the listener of a port, for one family.
+pub fn unlisten_udp(router: &mut Router, family: Family, port: u16) {
+    router.state_mut::<UdpListeners>().all.remove(&(port, family));
+    publish_ports(router);
+}
 
-    fn publish_ports(&self) {
-        let listeners = self.state::<UdpListeners>();
-        let [ip4, ip6] = Family::ALL.map(|family| listeners.edges(family));
-        listeners.ports.publish(PortTable { ip4, ip6 });
-    }
+fn publish_ports(router: &Router) {
+    let listeners = router.state::<UdpListeners>();
+    let [ip4, ip6] = Family::ALL.map(|family| listeners.edges(family));
+    listeners.ports.publish(PortTable { ip4, ip6 });
 }

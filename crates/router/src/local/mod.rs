@@ -1,7 +1,7 @@
 //! Local delivery: which node of this router takes a packet that is for the router. The same for both families.
 //!
 //! `ip4-local` and `ip6-local` distinguish protocols. UDP continues by its port: capabilities register nodes for ports
-//! ([`crate::Router::listen_udp`]). Packets that no node takes go to `ip4-punt` or `ip6-punt`. If the host does not
+//! ([`crate::control::listen_udp`]). Packets that no node takes go to `ip4-punt` or `ip6-punt`. If the host does not
 //! want them either, the router answers: TCP with a reset, other packets with an ICMP error.
 
 pub mod cli;
@@ -11,7 +11,7 @@ mod tcp_reset;
 mod transport;
 mod udp;
 
-pub use control::UdpListeners;
+pub use control::{UdpListeners, listen_udp, unlisten_udp};
 pub(crate) use udp::PortTable;
 pub use udp::{DatagramAt, datagram_at};
 

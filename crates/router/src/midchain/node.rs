@@ -12,11 +12,12 @@ use crate::interface::{SharedViews, ViewTable};
 use crate::ip::class;
 use crate::ip::control::TableIndex;
 use crate::ip::fault::Fault;
-use crate::ip::fibs::{mark_of, runs};
+use crate::ip::fibs::runs;
 use crate::ip::fix_up::FixUps;
 use crate::ip::fragment::Mtu;
 use crate::ip::leaves::Forwarding;
 use crate::reply::marks::REDIRECTED;
+use crate::table_index::mark_of;
 use graph::vector::one_value;
 use graph::{
     Context, CounterSpec, CounterTable, EdgeIndex, EdgeSpec, InterfaceIndex, Lazy, Map, NodeSpec, PacketIndex, Row,

@@ -1,6 +1,7 @@
 //! Commands on multicast listeners.
 
 use super::control::Listening;
+use super::querier;
 use crate::Router;
 use crate::interface::Interface;
 use command::{Args, Command, CommandSet, Done, reply};
@@ -20,7 +21,7 @@ pub fn register(set: &mut CommandSet<Router>) {
             "Make the router an MLD querier on a link, or not. The querier with the lowest address is active.",
             |router: &mut Router, args: &Args| {
                 let index = router.interfaces.find(args.text("interface")?)?;
-                router.set_mld_querier(index, args.text("how")? == "enable")?;
+                querier::set_mld_querier(router, index, args.text("how")? == "enable")?;
                 reply(Done)
             },
         )
@@ -56,7 +57,7 @@ struct Shown {
 fn shown(router: &Router, interface: &Interface) -> Option<Shown> {
     let listener = router.state::<Listening>().listener(interface.index)?;
     let now = router.state::<Listening>().now();
-    let querier = router.mld_querier(interface.index);
+    let querier = querier::mld_querier(router, interface.index);
     let heard = querier.into_iter().flat_map(|querier| querier.groups(now));
     Some(Shown {
         name: interface.name.clone(),

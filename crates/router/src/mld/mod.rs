@@ -12,6 +12,8 @@ mod input;
 pub mod querier;
 mod send;
 
+pub use control::{listen_anew, report_all};
+
 use crate::capability::{Chapter, Description, Farewell, Notice, Part, Parting, Phase, Stage, Starting, Tick};
 use crate::{Error, Router};
 use control::Listening;
@@ -27,10 +29,10 @@ pub(crate) const CAPABILITY: Description = Description {
     nodes: &["icmp6-multicast-listener"],
     // Nothing is said on a link that goes down with its port: the router comes back to its groups.
     hears,
-    farewells: &[Farewell { when: &[Parting::Exit, Parting::Ip6], say: Router::leave_groups }],
+    farewells: &[Farewell { when: &[Parting::Exit, Parting::Ip6], say: control::leave_groups }],
     commands: cli::register,
     statements: &[(Phase::OnInterfaces, Part::Few(config::statements))],
-    ticks: &[Tick::new(|router, now| router.tick_listening(now), |router| router.state::<Listening>().next_due())],
+    ticks: &[Tick::new(control::tick_listening, |router| router.state::<Listening>().next_due())],
     chapters: &[Chapter {
         stage: Stage::Network,
         title: "Multicast listeners",
@@ -44,7 +46,7 @@ fn hears(router: &mut Router, notice: &Notice) {
     match notice {
         Notice::Leaving(interface) => router.state_mut::<Listening>().forget(*interface),
         Notice::AddressRemoved { interface, address } if address.family() == Family::Ip6 => {
-            router.listen_anew(*interface);
+            control::listen_anew(router, *interface);
         }
         _ => {}
     }
@@ -63,7 +65,7 @@ pub enum Event {
 
 fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     starting.own(Listening::default());
-    let (view, events) = (starting.core.view.clone(), starting.events(Router::handle_listening));
+    let (view, events) = (starting.core.view.clone(), starting.events(control::handle_listening));
     starting.graph.register(input::spec(), move |_| {
         Behaviour::Map(Box::new(input::MldInput::new(view.clone(), events.clone())))
     })?;

@@ -3,6 +3,7 @@
 
 use super::control::Listening;
 use super::control::ROBUSTNESS;
+use super::send;
 use crate::agenda::Timed;
 use crate::{Error, Router, random};
 use graph::InterfaceIndex;
@@ -62,115 +63,113 @@ impl Querier {
     }
 }
 
-impl Router {
-    /// Makes the router a querier on an interface, or stops that.
-    ///
-    /// # Errors
-    /// When there is no such interface, or it is a loopback.
-    pub fn set_mld_querier(&mut self, index: InterfaceIndex, asks: bool) -> Result<(), Error> {
-        let interface = self.interfaces.get(index)?;
-        if !interface.has_neighbours() {
-            return Err(Error::NoNeighbours(interface.name.clone()));
-        }
-        if !asks {
-            self.state_mut::<Listening>().queriers.remove(&index);
-        } else {
-            self.state_mut::<Listening>().queriers.get_or_insert_with(index, Querier::default);
-            self.resume_querier(index);
-        }
-        Ok(())
+/// Makes the router a querier on an interface, or stops that.
+///
+/// # Errors
+/// When there is no such interface, or it is a loopback.
+pub fn set_mld_querier(router: &mut Router, index: InterfaceIndex, asks: bool) -> Result<(), Error> {
+    let interface = router.interfaces.get(index)?;
+    if !interface.has_neighbours() {
+        return Err(Error::NoNeighbours(interface.name.clone()));
     }
-
-    pub(crate) fn mld_querier(&self, index: InterfaceIndex) -> Option<&Querier> {
-        self.state::<Listening>().queriers.get(&index)
+    if !asks {
+        router.state_mut::<Listening>().queriers.remove(&index);
+    } else {
+        router.state_mut::<Listening>().queriers.get_or_insert_with(index, Querier::default);
+        resume_querier(router, index);
     }
+    Ok(())
+}
 
-    /// Called when the interface has become usable: begins to send queries, unless it does already.
-    pub(super) fn resume_querier(&mut self, index: InterfaceIndex) {
-        let now = self.state::<Listening>().now();
-        let is_listener = self.state::<Listening>().listener(index).is_some();
-        let Some(mut querier) = self.state_mut::<Listening>().queriers.get_mut(&index) else { return };
-        if is_listener && querier.due.is_none() && querier.other.is_none() {
-            (querier.due, querier.startup_left) = (Some(now), ROBUSTNESS);
-            drop(querier);
-            self.tick_queriers(now);
+pub(crate) fn mld_querier(router: &Router, index: InterfaceIndex) -> Option<&Querier> {
+    router.state::<Listening>().queriers.get(&index)
+}
+
+/// Called when the interface has become usable: begins to send queries, unless it does already.
+pub(super) fn resume_querier(router: &mut Router, index: InterfaceIndex) {
+    let now = router.state::<Listening>().now();
+    let is_listener = router.state::<Listening>().listener(index).is_some();
+    let Some(mut querier) = router.state_mut::<Listening>().queriers.get_mut(&index) else { return };
+    if is_listener && querier.due.is_none() && querier.other.is_none() {
+        (querier.due, querier.startup_left) = (Some(now), ROBUSTNESS);
+        drop(querier);
+        tick_queriers(router, now);
+    }
+}
+
+/// Called when the interface has become unusable.
+pub(super) fn suspend_querier(router: &mut Router, index: InterfaceIndex) {
+    if let Some(mut querier) = router.state_mut::<Listening>().queriers.get_mut(&index) {
+        *querier = Querier::default();
+    }
+}
+
+pub(super) fn tick_queriers(router: &mut Router, now: Instant) {
+    for index in router.state_mut::<Listening>().queriers.due(now) {
+        let Some(mut querier) = router.state_mut::<Listening>().queriers.get_mut(&index) else { continue };
+        querier.groups.retain(|_, heard| heard.until > now);
+        if querier.other.take_if(|(_, until)| *until <= now).is_some() {
+            querier.due = Some(now);
         }
-    }
-
-    /// Called when the interface has become unusable.
-    pub(super) fn suspend_querier(&mut self, index: InterfaceIndex) {
-        if let Some(mut querier) = self.state_mut::<Listening>().queriers.get_mut(&index) {
-            *querier = Querier::default();
+        let mut asks_all = false;
+        if querier.due.is_some_and(|due| due <= now) {
+            asks_all = true;
+            querier.startup_left = querier.startup_left.saturating_sub(1);
+            let usual = Duration::from_secs(QUERY_INTERVAL.into());
+            querier.due = Some(now + if querier.startup_left > 0 { STARTUP_INTERVAL } else { usual });
         }
-    }
-
-    pub(super) fn tick_queriers(&mut self, now: Instant) {
-        for index in self.state_mut::<Listening>().queriers.due(now) {
-            let Some(mut querier) = self.state_mut::<Listening>().queriers.get_mut(&index) else { continue };
-            querier.groups.retain(|_, heard| heard.until > now);
-            if querier.other.take_if(|(_, until)| *until <= now).is_some() {
-                querier.due = Some(now);
-            }
-            let mut asks_all = false;
-            if querier.due.is_some_and(|due| due <= now) {
-                asks_all = true;
-                querier.startup_left = querier.startup_left.saturating_sub(1);
-                let usual = Duration::from_secs(QUERY_INTERVAL.into());
-                querier.due = Some(now + if querier.startup_left > 0 { STARTUP_INTERVAL } else { usual });
-            }
-            let mut asked = Vec::new();
-            for (group, heard) in &mut querier.groups {
-                if heard.due.is_some_and(|due| due <= now) {
-                    asked.push(*group);
-                    heard.questions -= 1;
-                    heard.due = (heard.questions > 0).then(|| now + LAST_LISTENER_INTERVAL);
-                }
-            }
-            drop(querier);
-            if asks_all {
-                self.send_query(index, None, RESPONSE, QUERY_INTERVAL);
-            }
-            for group in asked {
-                self.send_query(index, Some(group), LAST_LISTENER_INTERVAL, QUERY_INTERVAL);
+        let mut asked = Vec::new();
+        for (group, heard) in &mut querier.groups {
+            if heard.due.is_some_and(|due| due <= now) {
+                asked.push(*group);
+                heard.questions -= 1;
+                heard.due = (heard.questions > 0).then(|| now + LAST_LISTENER_INTERVAL);
             }
         }
-    }
-
-    /// Handles a query of another router: the router with the lowest address is the querier (RFC 3810 section 7.6.2).
-    pub(super) fn heard_querier(&mut self, index: InterfaceIndex, from: Ipv6Addr, _: Query) {
-        let now = self.state::<Listening>().now();
-        let ours = self.interfaces.get(index).ok().and_then(|interface| interface.ip6.link_local);
-        let Some(mut querier) = self.state_mut::<Listening>().queriers.get_mut(&index) else { return };
-        let best = querier.other.map(|(address, _)| address).or(ours);
-        if best.is_none_or(|best| from <= best) {
-            querier.other = Some((from, now + OTHER_QUERIER));
-            querier.due = None;
-            querier.groups.values_mut().for_each(|heard| heard.due = None);
+        drop(querier);
+        if asks_all {
+            send::send_query(router, index, None, RESPONSE, QUERY_INTERVAL);
+        }
+        for group in asked {
+            send::send_query(router, index, Some(group), LAST_LISTENER_INTERVAL, QUERY_INTERVAL);
         }
     }
+}
 
-    /// Handles a report of a listener.
-    pub(super) fn heard_listener(&mut self, index: InterfaceIndex, group: Ipv6Addr) {
-        let now = self.state::<Listening>().now();
-        let Some(mut querier) = self.state_mut::<Listening>().queriers.get_mut(&index) else { return };
-        if querier.groups.len() < MAX_GROUPS || querier.groups.contains_key(&group) {
-            querier.groups.insert(group, Heard { until: now + LISTENER_INTERVAL, questions: 0, due: None });
-        }
+/// Handles a query of another router: the router with the lowest address is the querier (RFC 3810 section 7.6.2).
+pub(super) fn heard_querier(router: &mut Router, index: InterfaceIndex, from: Ipv6Addr, _: Query) {
+    let now = router.state::<Listening>().now();
+    let ours = router.interfaces.get(index).ok().and_then(|interface| interface.ip6.link_local);
+    let Some(mut querier) = router.state_mut::<Listening>().queriers.get_mut(&index) else { return };
+    let best = querier.other.map(|(address, _)| address).or(ours);
+    if best.is_none_or(|best| from <= best) {
+        querier.other = Some((from, now + OTHER_QUERIER));
+        querier.due = None;
+        querier.groups.values_mut().for_each(|heard| heard.due = None);
     }
+}
 
-    /// Handles the report that a listener has left: asks whether there are others.
-    pub(super) fn heard_leaver(&mut self, index: InterfaceIndex, group: Ipv6Addr) {
-        let now = self.state::<Listening>().now();
-        let Some(mut querier) = self.state_mut::<Listening>().queriers.get_mut(&index) else { return };
-        let asks = querier.due.is_some();
-        let Some(heard) = querier.groups.get_mut(&group).filter(|heard| heard.due.is_none()) else { return };
-        heard.until = heard
-            .until
-            .min(now + LAST_LISTENER_INTERVAL * u32::from(ROBUSTNESS) + random::time_up_to(Duration::from_millis(1)));
-        if asks {
-            (heard.questions, heard.due) = (ROBUSTNESS, Some(now));
-            drop(querier);
-            self.tick_queriers(now);
-        }
+/// Handles a report of a listener.
+pub(super) fn heard_listener(router: &mut Router, index: InterfaceIndex, group: Ipv6Addr) {
+    let now = router.state::<Listening>().now();
+    let Some(mut querier) = router.state_mut::<Listening>().queriers.get_mut(&index) else { return };
+    if querier.groups.len() < MAX_GROUPS || querier.groups.contains_key(&group) {
+        querier.groups.insert(group, Heard { until: now + LISTENER_INTERVAL, questions: 0, due: None });
+    }
+}
+
+/// Handles the report that a listener has left: asks whether there are others.
+pub(super) fn heard_leaver(router: &mut Router, index: InterfaceIndex, group: Ipv6Addr) {
+    let now = router.state::<Listening>().now();
+    let Some(mut querier) = router.state_mut::<Listening>().queriers.get_mut(&index) else { return };
+    let asks = querier.due.is_some();
+    let Some(heard) = querier.groups.get_mut(&group).filter(|heard| heard.due.is_none()) else { return };
+    heard.until = heard
+        .until
+        .min(now + LAST_LISTENER_INTERVAL * u32::from(ROBUSTNESS) + random::time_up_to(Duration::from_millis(1)));
+    if asks {
+        (heard.questions, heard.due) = (ROBUSTNESS, Some(now));
+        drop(querier);
+        tick_queriers(router, now);
     }
 }

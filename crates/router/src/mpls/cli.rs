@@ -1,5 +1,6 @@
 //! Commands on MPLS, as VPP has them.
 
+use super::tunnel;
 use crate::ip::control::{LabelTableIndex, Path, PathAction, Source, TableIndex};
 use crate::ip::labels::control::{LabelBatch, MplsError, check_labels};
 use crate::ip::labels::key::{LABELS, LabelKey};
@@ -105,10 +106,10 @@ fn register_tunnels(set: &mut CommandSet<Router>) {
             |router: &mut Router, args: &Args| {
                 let (name, paths) = (args.optional_text("tunnel"), paths(router, args, true)?);
                 if let Some(index) = name.and_then(|name| router.interfaces.find(name).ok()) {
-                    router.add_tunnel_paths(index, paths, false)?;
+                    tunnel::add_tunnel_paths(router, index, paths, false)?;
                     return reply(Done);
                 }
-                let index = router.add_tunnel(name, paths)?;
+                let index = tunnel::add_tunnel(router, name, paths)?;
                 reply(Text(format!("{}\n", router.interfaces.get(index)?.name)))
             },
         )
@@ -122,7 +123,7 @@ fn register_tunnels(set: &mut CommandSet<Router>) {
             "Replace all paths of an MPLS tunnel in one step.",
             |router: &mut Router, args: &Args| {
                 let (index, paths) = (router.interfaces.find(args.text("tunnel")?)?, paths(router, args, true)?);
-                router.add_tunnel_paths(index, paths, true)?;
+                tunnel::add_tunnel_paths(router, index, paths, true)?;
                 reply(Done)
             },
         )
@@ -135,10 +136,10 @@ fn register_tunnels(set: &mut CommandSet<Router>) {
             "Remove paths from an MPLS tunnel, or the whole tunnel.",
             |router: &mut Router, args: &Args| {
                 let (index, paths) = (router.interfaces.find(args.text("tunnel")?)?, paths(router, args, false)?);
-                router.tunnel_paths(index)?;
+                tunnel::tunnel_paths(router, index)?;
                 match paths.is_empty() {
                     true => router.delete_interface(index)?,
-                    false => router.remove_tunnel_paths(index, &paths)?,
+                    false => tunnel::remove_tunnel_paths(router, index, &paths)?,
                 }
                 reply(Done)
             },

@@ -1,5 +1,6 @@
 //! MPLS as the commands that state it: tables come before interfaces, labels after what their paths rest on.
 
+use super::tunnel;
 use crate::Router;
 use crate::capability::{Statement, Statements};
 use crate::interface::Interface;
@@ -22,7 +23,7 @@ pub(crate) fn tables(router: &Router, into: &mut Vec<Statement>) {
 
 /// A tunnel, with its paths.
 pub(super) fn tunnel(router: &Router, interface: &Interface, into: &mut Vec<Statement>) {
-    let Ok(paths) = router.tunnel_paths(interface.index) else { return };
+    let Ok(paths) = tunnel::tunnel_paths(router, interface.index) else { return };
     let (mut ways, mut needs) = (String::new(), Vec::new());
     for path in paths {
         write_path(router, Family::Ip4, TableIndex::DEFAULT, path, &mut ways, &mut needs);

@@ -112,7 +112,7 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
 
 fn hears(router: &mut Router, notice: &Notice) {
     if let Notice::Leaving(interface) = notice {
-        router.remove_tunnel_paths_of(*interface);
-        router.forget_tunnel(*interface);
+        tunnel::remove_tunnel_paths_of(router, *interface);
+        tunnel::forget_tunnel(router, *interface);
     }
 }

@@ -1,12 +1,11 @@
 //! `show` of MPLS, in VPP's layout.
 
+use super::tunnel;
 use crate::Router;
-use crate::ip::class;
-use crate::ip::control::{LabelTableIndex, TableIndex};
+use crate::ip::control::LabelTableIndex;
 use crate::ip::labels::control::end;
 use crate::ip::labels::key::LabelKey;
 use crate::ip::labels::table::{LabelRoute, Labels, reserved};
-use crate::ip::labels::{pop, table};
 use crate::ip::path_list::{ListId, Of};
 use crate::ip::show::{ShownBalance, ShownList, shown_balance, shown_list};
 use crate::listing::{Listing, PAGE, Pages};
@@ -15,8 +14,6 @@ use serde::{Serialize, Serializer};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use tables::Leaf;
-use wire::Family;
 use wire::mpls::{ENTROPY_INDICATOR, IPV4_EXPLICIT_NULL, IPV6_EXPLICIT_NULL, ROUTER_ALERT};
 
 pub(super) fn register(set: &mut CommandSet<Router>) {
@@ -52,7 +49,7 @@ pub(super) fn register(set: &mut CommandSet<Router>) {
             |router: &mut Router, args: &Args| {
                 let router = &*router;
                 let only = args.optional_text("tunnel").map(|name| router.interfaces.find(name)).transpose()?;
-                only.map_or(Ok(()), |only| router.tunnel_paths(only).map(drop))?;
+                only.map_or(Ok(()), |only| tunnel::tunnel_paths(router, only).map(drop))?;
                 let chosen = router.ip.tunnels.iter().filter(|(index, _)| only.is_none_or(|only| only == **index));
                 let shown = chosen.filter_map(|(index, list)| {
                     let interface = router.interfaces.get(*index).ok()?;
@@ -98,44 +95,6 @@ impl fmt::Display for Name {
         match name(self.0.label()) {
             Some(name) => write!(f, "{name}:{end}/21"),
             None => write!(f, "{}:{end}/21", self.0.label()),
-        }
-    }
-}
-
-impl Router {
-    /// The text for where a leaf of labels leads.
-    pub(crate) fn label_leaf_text(&self, leaf: Leaf) -> String {
-        let (family, short, long) = match pop::family_of(leaf) {
-            Family::Ip4 => (Family::Ip4, "ip4", "ipv4"),
-            Family::Ip6 => (Family::Ip6, "ip6", "ipv6"),
-        };
-        let model = if pop::is_uniform(leaf) { "uniform" } else { "pipe" };
-        match leaf.class() {
-            class::PUNT => "[@0]: dpo-drop mpls router-alert".into(),
-            class::LOOKUP if leaf == table::ENTROPY => "[@0]: mpls-entropy: unicast lookup of the label above".into(),
-            class::LOOKUP => {
-                let id = self.ip.labels.id_of(LabelTableIndex(leaf.index() as u16));
-                format!("[@{}]: dst-address,unicast lookup in mpls-VRF:{id}", leaf.index())
-            }
-            _ if pop::is_into_table(leaf) => {
-                let inside = match pop::table_of(leaf) {
-                    Some(TableIndex(index)) => {
-                        format!(
-                            "[@{index}]: dst-address,unicast lookup in {long}-VRF:{}",
-                            self.ip.id_of(TableIndex(index))
-                        )
-                    }
-                    None => format!("[@0]: dst-address,unicast lookup in interface's {short} table"),
-                };
-                format!("[@0]: mpls-disposition:[@0]:[{short}, {model}]\n        {inside}")
-            }
-            _ if pop::is_by_adjacency(leaf) => {
-                let object = crate::ip::adjacency::object_of(leaf);
-                let inside = self.adjacency_text(family, Leaf::new(class::ADJACENCY, object));
-                format!("[@{object}]: mpls-disposition:[@{object}]:[{short}, {model}]\n        {inside}")
-            }
-            class::ADJACENCY => self.adjacency_text(Family::Ip4, leaf),
-            _ => "[@0]: dpo-drop mpls".into(),
         }
     }
 }

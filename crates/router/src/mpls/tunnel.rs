@@ -113,122 +113,125 @@ fn list_ref(index: InterfaceIndex, paths: &[Path]) -> ListRef<'_> {
     ListRef { of: Of::Tunnel(index), table: TableIndex::DEFAULT, host: None, holds_itself: false, paths }
 }
 
-impl Router {
-    /// Makes a tunnel over some paths, each with its labels; it starts administratively down. Without a name it gets
-    /// the next one that is free.
-    ///
-    /// # Errors
-    /// When the name is malformed or taken, or a path makes no sense for a tunnel; then nothing has changed.
-    pub fn add_tunnel(&mut self, name: Option<&str>, paths: Vec<Path>) -> Result<InterfaceIndex, Error> {
-        let number = |name: &str| name.strip_prefix(DRIVER)?.parse::<u32>().ok();
-        let number = name.and_then(number).unwrap_or_else(|| self.interfaces.free_number(&[DRIVER]));
-        let name = name.map_or_else(|| format!("{DRIVER}{number}"), String::from);
-        self.check_tunnel_paths(&paths)?;
-        self.operation(|router| {
-            let register = |router: &mut Router, index| router.register_tunnel_output(&name, index);
-            let index = router.add_interface(&name, device(number), Way::Node(&register))?;
-            router.put_tunnel(index, paths).inspect_err(|_| {
-                if let Err(error) = router.delete_interface(index) {
-                    log::error!("{name} is left over: {error}");
-                }
-            })?;
-            Ok(index)
-        })
-    }
-
-    fn register_tunnel_output(&mut self, name: &str, index: InterfaceIndex) -> Result<NodeIndex, Error> {
-        let (objects, tx) = (self.ip.objects.handle(), self.counters.tx.clone());
-        let node = move |_| Behaviour::Map(Box::new(TunnelOutput::new(index, objects.clone(), tx.clone())));
-        Ok(self.graph.register(spec(name), node)?)
-    }
-
-    /// Adds paths to a tunnel; with `replace` these become its only ones.
-    ///
-    /// # Errors
-    /// When the interface is no tunnel, or a path makes no sense for one; then nothing has changed.
-    pub fn add_tunnel_paths(&mut self, index: InterfaceIndex, paths: Vec<Path>, replace: bool) -> Result<(), Error> {
-        let known = self.tunnel_paths(index)?;
-        let known = if replace { Vec::new() } else { known.to_vec() };
-        self.put_tunnel(index, join_paths(known, paths))
-    }
-
-    /// Takes paths off a tunnel.
-    ///
-    /// # Errors
-    /// When the interface is no tunnel, or has no such path.
-    pub fn remove_tunnel_paths(&mut self, index: InterfaceIndex, paths: &[Path]) -> Result<(), Error> {
-        let known = self.tunnel_paths(index)?;
-        if !paths.iter().all(|gone| known.iter().any(|path| gone.means(path))) {
-            return Err(MplsError::NoSuchTunnelPath(self.interfaces.get(index)?.name.clone()).into());
-        }
-        let left = known.iter().filter(|path| !paths.iter().any(|gone| gone.means(path))).cloned().collect();
-        self.put_tunnel(index, left)
-    }
-
-    /// The paths of a tunnel.
-    ///
-    /// # Errors
-    /// When the interface is none.
-    pub fn tunnel_paths(&self, index: InterfaceIndex) -> Result<&[Path], Error> {
-        match self.ip.tunnels.get(&index) {
-            Some(list) => Ok(&self.ip.lists.get(*list).key.paths),
-            None => Err(MplsError::NoTunnel(self.interfaces.get(index)?.name.clone()).into()),
-        }
-    }
-
-    fn check_tunnel_paths(&self, paths: &[Path]) -> Result<(), Error> {
-        if paths.len() > MAX_PATHS {
-            return Err(Error::TooManyPaths);
-        }
-        for path in paths {
-            check_labels(path)?;
-            let stated = path.labels.as_ref().filter(|stated| !stated.labels.is_empty());
-            if stated.is_none_or(|stated| stated.is_uniform) || !path.way.has_hop() {
-                return Err(MplsError::NotForTunnels.into());
+/// Makes a tunnel over some paths, each with its labels; it starts administratively down. Without a name it gets
+/// the next one that is free.
+///
+/// # Errors
+/// When the name is malformed or taken, or a path makes no sense for a tunnel; then nothing has changed.
+pub fn add_tunnel(router: &mut Router, name: Option<&str>, paths: Vec<Path>) -> Result<InterfaceIndex, Error> {
+    let number = |name: &str| name.strip_prefix(DRIVER)?.parse::<u32>().ok();
+    let number = name.and_then(number).unwrap_or_else(|| router.interfaces.free_number(&[DRIVER]));
+    let name = name.map_or_else(|| format!("{DRIVER}{number}"), String::from);
+    check_tunnel_paths(router, &paths)?;
+    router.operation(|router| {
+        let register = |router: &mut Router, index| register_tunnel_output(router, &name, index);
+        let index = router.add_interface(&name, device(number), Way::Node(&register))?;
+        put_tunnel(router, index, paths).inspect_err(|_| {
+            if let Err(error) = router.delete_interface(index) {
+                log::error!("{name} is left over: {error}");
             }
-        }
-        self.check_paths(TableIndex::DEFAULT, paths)
-    }
+        })?;
+        Ok(index)
+    })
+}
 
-    fn put_tunnel(&mut self, index: InterfaceIndex, paths: Vec<Path>) -> Result<(), Error> {
-        self.check_tunnel_paths(&paths)?;
-        if paths.iter().any(|path| path.way.interface() == Some(index)) {
-            return Err(MplsError::TunnelIntoItself.into());
-        }
-        let before = self.ip.tunnels.get(&index).copied();
-        let list = self.acquire_list(list_ref(index, &paths), before)?;
-        let before = self.ip.tunnels.insert(index, list);
-        if before != Some(list) {
-            self.ip.lists.add_user(list, || User::Tunnel(index));
-            before.into_iter().for_each(|before| self.leave_list(before, index));
-            self.install_by(index);
-        }
-        Ok(())
-    }
+fn register_tunnel_output(router: &mut Router, name: &str, index: InterfaceIndex) -> Result<NodeIndex, Error> {
+    let (objects, tx) = (router.ip.objects.handle(), router.counters.tx.clone());
+    let node = move |_| Behaviour::Map(Box::new(TunnelOutput::new(index, objects.clone(), tx.clone())));
+    Ok(router.graph.register(spec(name), node)?)
+}
 
-    fn leave_list(&mut self, list: ListId, index: InterfaceIndex) {
-        self.ip.lists.remove_user(list, || User::Tunnel(index));
-        self.drop_unused(list);
-    }
+/// Adds paths to a tunnel; with `replace` these become its only ones.
+///
+/// # Errors
+/// When the interface is no tunnel, or a path makes no sense for one; then nothing has changed.
+pub fn add_tunnel_paths(
+    router: &mut Router,
+    index: InterfaceIndex,
+    paths: Vec<Path>,
+    replace: bool,
+) -> Result<(), Error> {
+    let known = tunnel_paths(router, index)?;
+    let known = if replace { Vec::new() } else { known.to_vec() };
+    put_tunnel(router, index, join_paths(known, paths))
+}
 
-    /// An interface goes, perhaps a tunnel.
-    pub(crate) fn forget_tunnel(&mut self, index: InterfaceIndex) {
-        if let Some(list) = self.ip.tunnels.remove(&index) {
-            self.leave_list(list, index);
+/// Takes paths off a tunnel.
+///
+/// # Errors
+/// When the interface is no tunnel, or has no such path.
+pub fn remove_tunnel_paths(router: &mut Router, index: InterfaceIndex, paths: &[Path]) -> Result<(), Error> {
+    let known = tunnel_paths(router, index)?;
+    if !paths.iter().all(|gone| known.iter().any(|path| gone.means(path))) {
+        return Err(MplsError::NoSuchTunnelPath(router.interfaces.get(index)?.name.clone()).into());
+    }
+    let left = known.iter().filter(|path| !paths.iter().any(|gone| gone.means(path))).cloned().collect();
+    put_tunnel(router, index, left)
+}
+
+/// The paths of a tunnel.
+///
+/// # Errors
+/// When the interface is none.
+pub fn tunnel_paths(router: &Router, index: InterfaceIndex) -> Result<&[Path], Error> {
+    match router.ip.tunnels.get(&index) {
+        Some(list) => Ok(&router.ip.lists.get(*list).key.paths),
+        None => Err(MplsError::NoTunnel(router.interfaces.get(index)?.name.clone()).into()),
+    }
+}
+
+fn check_tunnel_paths(router: &Router, paths: &[Path]) -> Result<(), Error> {
+    if paths.len() > MAX_PATHS {
+        return Err(Error::TooManyPaths);
+    }
+    for path in paths {
+        check_labels(path)?;
+        let stated = path.labels.as_ref().filter(|stated| !stated.labels.is_empty());
+        if stated.is_none_or(|stated| stated.is_uniform) || !path.way.has_hop() {
+            return Err(MplsError::NotForTunnels.into());
         }
     }
+    router.check_paths(TableIndex::DEFAULT, paths)
+}
 
-    /// An interface goes: tunnels have no path by it any more.
-    pub(crate) fn remove_tunnel_paths_of(&mut self, gone: InterfaceIndex) {
-        let lists: Vec<ListId> = self.ip.lists_by(gone).collect();
-        for list in lists {
-            self.breathe();
-            let key = &self.ip.lists.get(list).key;
-            let Of::Tunnel(index) = key.of else { continue };
-            let by: Vec<Path> = key.paths.iter().filter(|path| path.way.interface() == Some(gone)).cloned().collect();
-            if let Err(error) = self.remove_tunnel_paths(index, &by) {
-                log::error!("a tunnel's paths are not up to date: {error}");
-            }
+fn put_tunnel(router: &mut Router, index: InterfaceIndex, paths: Vec<Path>) -> Result<(), Error> {
+    check_tunnel_paths(router, &paths)?;
+    if paths.iter().any(|path| path.way.interface() == Some(index)) {
+        return Err(MplsError::TunnelIntoItself.into());
+    }
+    let before = router.ip.tunnels.get(&index).copied();
+    let list = router.acquire_list(list_ref(index, &paths), before)?;
+    let before = router.ip.tunnels.insert(index, list);
+    if before != Some(list) {
+        router.ip.lists.add_user(list, || User::Tunnel(index));
+        before.into_iter().for_each(|before| leave_list(router, before, index));
+        router.install_by(index);
+    }
+    Ok(())
+}
+
+fn leave_list(router: &mut Router, list: ListId, index: InterfaceIndex) {
+    router.ip.lists.remove_user(list, || User::Tunnel(index));
+    router.drop_unused(list);
+}
+
+/// An interface goes, perhaps a tunnel.
+pub(crate) fn forget_tunnel(router: &mut Router, index: InterfaceIndex) {
+    if let Some(list) = router.ip.tunnels.remove(&index) {
+        leave_list(router, list, index);
+    }
+}
+
+/// An interface goes: tunnels have no path by it any more.
+pub(crate) fn remove_tunnel_paths_of(router: &mut Router, gone: InterfaceIndex) {
+    let lists: Vec<ListId> = router.ip.lists_by(gone).collect();
+    for list in lists {
+        router.breathe();
+        let key = &router.ip.lists.get(list).key;
+        let Of::Tunnel(index) = key.of else { continue };
+        let by: Vec<Path> = key.paths.iter().filter(|path| path.way.interface() == Some(gone)).cloned().collect();
+        if let Err(error) = remove_tunnel_paths(router, index, &by) {
+            log::error!("a tunnel's paths are not up to date: {error}");
         }
     }
 }

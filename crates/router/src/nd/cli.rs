@@ -1,6 +1,8 @@
 //! Commands on Neighbor Discovery.
 
+use super::dad;
 use super::dad::MAX_TRANSMITS;
+use super::proxy;
 use crate::Router;
 use crate::neighbour::cli::name_of;
 use command::table::{Align, Table};
@@ -24,7 +26,7 @@ pub fn register(set: &mut CommandSet<Router>) {
              addresses are used at once.",
             |router: &mut Router, args: &Args| {
                 let transmits = if args.flag("disable") { Some(0) } else { args.optional("transmits")? };
-                router.set_dad_transmits(transmits);
+                dad::set_dad_transmits(router, transmits);
                 reply(Done)
             },
         )
@@ -42,8 +44,8 @@ pub fn register(set: &mut CommandSet<Router>) {
                 let index = router.interfaces.find(args.text("interface")?)?;
                 let host = args.parse("host")?;
                 match args.flag("del") {
-                    false => router.add_proxied_host(index, host)?,
-                    true => router.remove_proxied_host(index, host)?,
+                    false => proxy::add_proxied_host(router, index, host)?,
+                    true => proxy::remove_proxied_host(router, index, host)?,
                 }
                 reply(Done)
             },
@@ -65,7 +67,7 @@ pub fn register(set: &mut CommandSet<Router>) {
                 interface: name_of(router, index),
                 answered_on: answers(&host),
             };
-            reply(ShowProxy { hosts: router.proxied_hosts().map(shown).collect() })
+            reply(ShowProxy { hosts: proxy::proxied_hosts(router).map(shown).collect() })
         },
     ));
 }

@@ -1,6 +1,7 @@
 //! What operators set of Neighbor Discovery, as the commands that set it.
 
 use super::dad::Detection;
+use super::proxy;
 use crate::Router;
 use crate::capability::Statement;
 use crate::interface::config::removal;
@@ -14,7 +15,7 @@ pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
 
 /// Hosts that are answered for, behind interfaces with their addresses and tables.
 pub(crate) fn proxied(router: &Router, into: &mut Vec<Statement>) {
-    for (index, host) in router.proxied_hosts() {
+    for (index, host) in proxy::proxied_hosts(router) {
         let Ok(interface) = router.interfaces.get(index) else { continue };
         let line = format!("set ip6 nd proxy {host} {}", interface.name);
         let undo = format!("{line} del");

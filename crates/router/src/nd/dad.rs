@@ -7,11 +7,12 @@
 //! goes down and up, or the operator sets the address again.
 
 pub use crate::interface::standing::{Nonce, Standing};
+use crate::mld;
 
 use super::send;
+use crate::addresses::local_route;
 use crate::agenda::{Agenda, Timed};
 use crate::capability::Notice;
-use crate::interface::local_route;
 use crate::ip::control::Source;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
@@ -74,140 +75,143 @@ fn nonce() -> Nonce {
     *crate::random::number().to_be_bytes().first_chunk().expect("eight bytes")
 }
 
-impl Router {
-    /// Sets how many probes are sent for an address before it is used. Running detections continue unchanged.
-    pub fn set_dad_transmits(&mut self, transmits: Option<u32>) {
-        self.state_mut::<Detection>().transmits = transmits.unwrap_or(TRANSMITS).min(MAX_TRANSMITS);
-    }
+/// Sets how many probes are sent for an address before it is used. Running detections continue unchanged.
+pub fn set_dad_transmits(router: &mut Router, transmits: Option<u32>) {
+    router.state_mut::<Detection>().transmits = transmits.unwrap_or(TRANSMITS).min(MAX_TRANSMITS);
+}
 
-    /// Called for new addresses of an interface, and when the interface becomes usable again: probes for other stations
-    /// that have them. If probes are disabled, announces them at once.
-    pub(crate) fn detect_duplicates_of(&mut self, index: InterfaceIndex, addresses: &[Ipv6Addr]) {
-        let detection = self.state::<Detection>();
-        let (questions_left, now) = (detection.transmits, detection.now());
-        let asks = questions_left > 0;
-        let Ok(interface) = self.interfaces.get_mut(index) else { return };
-        if addresses.is_empty() || !interface.is_usable() || !interface.has_neighbours() {
-            return;
-        }
-        let before = interface.ip6.standing.clone();
-        let mut taken_back = Vec::new();
-        for address in addresses {
-            let before = match asks {
-                true => interface.ip6.standing.insert(*address, Standing::Tentative(nonce())),
-                false => interface.ip6.standing.remove(address),
-            };
-            taken_back.extend(matches!(before, Some(Standing::Duplicate(_))).then_some(*address));
-        }
-        let is_news = interface.ip6.standing != before;
-        for address in addresses.iter().filter(|_| asks) {
-            self.state_mut::<Detection>().probes.insert((index, *address), Probe { questions_left, due: now });
-        }
-        taken_back.into_iter().for_each(|address| self.take_back(index, address));
-        if is_news {
-            self.publish_facts();
-        }
-        // Without membership in an address's group, the router would not hear that another station has the address (RFC
-        // 4862 5.4.2).
-        self.listen_anew(index);
-        match asks {
-            true => self.tick_detection(now),
-            false => addresses.iter().for_each(|address| self.address_is_ours(index, *address)),
-        }
+/// Called for new addresses of an interface, and when the interface becomes usable again: probes for other stations
+/// that have them. If probes are disabled, announces them at once.
+pub(crate) fn detect_duplicates_of(router: &mut Router, index: InterfaceIndex, addresses: &[Ipv6Addr]) {
+    let detection = router.state::<Detection>();
+    let (questions_left, now) = (detection.transmits, detection.now());
+    let asks = questions_left > 0;
+    let Ok(interface) = router.interfaces.get_mut(index) else { return };
+    if addresses.is_empty() || !interface.is_usable() || !interface.has_neighbours() {
+        return;
     }
-
-    /// Called when an interface has become unusable: ends all probes.
-    pub(crate) fn suspend_probes(&mut self, index: InterfaceIndex) {
-        let Ok(interface) = self.interfaces.get_mut(index) else { return };
-        let of_tentative = |_: &Ipv6Addr, standing: &mut Standing| matches!(standing, Standing::Tentative(_));
-        let tentative: Vec<_> = interface.ip6.standing.extract_if(.., of_tentative).collect();
-        for (address, _) in &tentative {
-            self.state_mut::<Detection>().probes.remove(&(index, *address));
-        }
-        if !tentative.is_empty() {
-            self.publish_facts();
-        }
-        self.listen_anew(index);
+    let before = interface.ip6.standing.clone();
+    let mut taken_back = Vec::new();
+    for address in addresses {
+        let before = match asks {
+            true => interface.ip6.standing.insert(*address, Standing::Tentative(nonce())),
+            false => interface.ip6.standing.remove(address),
+        };
+        taken_back.extend(matches!(before, Some(Standing::Duplicate(_))).then_some(*address));
     }
-
-    /// Called when an address is removed from an interface.
-    pub(crate) fn forget_standing(&mut self, index: InterfaceIndex, address: Ipv6Addr) {
-        self.state_mut::<Detection>().probes.remove(&(index, address));
-        if let Ok(interface) = self.interfaces.get_mut(index) {
-            interface.ip6.standing.remove(&address);
-        }
+    let is_news = interface.ip6.standing != before;
+    for address in addresses.iter().filter(|_| asks) {
+        router.state_mut::<Detection>().probes.insert((index, *address), Probe { questions_left, due: now });
     }
+    taken_back.into_iter().for_each(|address| take_back(router, index, address));
+    if is_news {
+        router.publish_facts();
+    }
+    // Without membership in an address's group, the router would not hear that another station has the address (RFC
+    // 4862 5.4.2).
+    mld::listen_anew(router, index);
+    match asks {
+        true => tick_detection(router, now),
+        false => addresses.iter().for_each(|address| address_is_ours(router, index, *address)),
+    }
+}
 
-    /// Sends the probes that are due, and begins to use addresses that no station claimed in time.
-    pub(crate) fn tick_detection(&mut self, now: Instant) {
-        let detection = self.state_mut::<Detection>();
-        detection.ticked = detection.ticked.max(now);
-        let mut settled = Vec::new();
-        for (index, address) in self.state_mut::<Detection>().probes.due(now) {
-            let Some(mut probe) = self.state_mut::<Detection>().probes.get_mut(&(index, address)) else { continue };
-            if probe.questions_left == 0 {
-                drop(probe);
-                self.forget_standing(index, address);
-                settled.push((index, address));
-                continue;
-            }
-            (probe.questions_left, probe.due) = (probe.questions_left - 1, now + PATIENCE);
+/// Called when an interface has become unusable: ends all probes.
+pub(crate) fn suspend_probes(router: &mut Router, index: InterfaceIndex) {
+    let Ok(interface) = router.interfaces.get_mut(index) else { return };
+    let of_tentative = |_: &Ipv6Addr, standing: &mut Standing| matches!(standing, Standing::Tentative(_));
+    let tentative: Vec<_> = interface.ip6.standing.extract_if(.., of_tentative).collect();
+    for (address, _) in &tentative {
+        router.state_mut::<Detection>().probes.remove(&(index, *address));
+    }
+    if !tentative.is_empty() {
+        router.publish_facts();
+    }
+    mld::listen_anew(router, index);
+}
+
+/// Called when an address is removed from an interface.
+pub(crate) fn forget_standing(router: &mut Router, index: InterfaceIndex, address: Ipv6Addr) {
+    router.state_mut::<Detection>().probes.remove(&(index, address));
+    if let Ok(interface) = router.interfaces.get_mut(index) {
+        interface.ip6.standing.remove(&address);
+    }
+}
+
+/// Sends the probes that are due, and begins to use addresses that no station claimed in time.
+pub(crate) fn tick_detection(router: &mut Router, now: Instant) {
+    let detection = router.state_mut::<Detection>();
+    detection.ticked = detection.ticked.max(now);
+    let mut settled = Vec::new();
+    for (index, address) in router.state_mut::<Detection>().probes.due(now) {
+        let Some(mut probe) = router.state_mut::<Detection>().probes.get_mut(&(index, address)) else { continue };
+        if probe.questions_left == 0 {
             drop(probe);
-            send::probe(self, index, address);
+            forget_standing(router, index, address);
+            settled.push((index, address));
+            continue;
         }
-        if !settled.is_empty() {
-            self.publish_facts();
-        }
-        self.operation(|router| {
-            for (index, address) in settled {
-                router.address_is_ours(index, address);
-                if address.is_unicast_link_local() {
-                    router.report_all(index);
-                }
-            }
-        });
+        (probe.questions_left, probe.due) = (probe.questions_left - 1, now + PATIENCE);
+        drop(probe);
+        send::probe(router, index, address);
     }
-
-    /// Called when an address comes into use.
-    fn address_is_ours(&mut self, index: InterfaceIndex, address: Ipv6Addr) {
-        send::announce(self, index, address.into());
-        self.say(Notice::AddressInUse { interface: index, address: address.into() });
+    if !settled.is_empty() {
+        router.publish_facts();
     }
-
-    /// Called when another station has an address, or probes for it at the same time (RFC 4862 5.4.3, 5.4.4). Returns
-    /// whether the address was still being probed.
-    pub(crate) fn address_is_claimed(&mut self, index: InterfaceIndex, address: Ipv6Addr, by: MacAddress) -> bool {
-        let Ok(interface) = self.interfaces.get_mut(index) else { return false };
-        if !matches!(interface.ip6.standing.get(&address), Some(Standing::Tentative(_))) {
-            return false;
-        }
-        interface.ip6.standing.insert(address, Standing::Duplicate(by));
-        log::error!(
-            "{by} on {name} has {address}, which is to be ours: it is not used ('show ip6 interface {name}')",
-            name = interface.name
-        );
-        self.state_mut::<Detection>().probes.remove(&(index, address));
-        self.publish_facts();
-        if !address.is_unicast_link_local() {
-            let (route, path) = local_route(index, address);
-            let table = self.table_of(index, Family::Ip6);
-            match self.remove_route_in(table, route, Source::Interface, &[path]) {
-                Ok(()) | Err(Error::NoSuchRoute(_)) => {}
-                Err(error) => log::error!("route {route} is not up to date: {error}"),
+    router.operation(|router| {
+        for (index, address) in settled {
+            address_is_ours(router, index, address);
+            if address.is_unicast_link_local() {
+                mld::report_all(router, index);
             }
         }
-        true
-    }
+    });
+}
 
-    /// Tries an address again that another station had.
-    fn take_back(&mut self, index: InterfaceIndex, address: Ipv6Addr) {
-        if address.is_unicast_link_local() {
-            return;
-        }
+/// Called when an address comes into use.
+fn address_is_ours(router: &mut Router, index: InterfaceIndex, address: Ipv6Addr) {
+    send::announce(router, index, address.into());
+    router.say(Notice::AddressInUse { interface: index, address: address.into() });
+}
+
+/// Called when another station has an address, or probes for it at the same time (RFC 4862 5.4.3, 5.4.4). Returns
+/// whether the address was still being probed.
+pub(crate) fn address_is_claimed(
+    router: &mut Router,
+    index: InterfaceIndex,
+    address: Ipv6Addr,
+    by: MacAddress,
+) -> bool {
+    let Ok(interface) = router.interfaces.get_mut(index) else { return false };
+    if !matches!(interface.ip6.standing.get(&address), Some(Standing::Tentative(_))) {
+        return false;
+    }
+    interface.ip6.standing.insert(address, Standing::Duplicate(by));
+    log::error!(
+        "{by} on {name} has {address}, which is to be ours: it is not used ('show ip6 interface {name}')",
+        name = interface.name
+    );
+    router.state_mut::<Detection>().probes.remove(&(index, address));
+    router.publish_facts();
+    if !address.is_unicast_link_local() {
         let (route, path) = local_route(index, address);
-        let table = self.table_of(index, Family::Ip6);
-        if let Err(error) = self.add_route_in(table, route, Source::Interface, vec![path], true) {
-            log::error!("route {route} is not up to date: {error}");
+        let table = router.table_of(index, Family::Ip6);
+        match router.remove_route_in(table, route, Source::Interface, &[path]) {
+            Ok(()) | Err(Error::NoSuchRoute(_)) => {}
+            Err(error) => log::error!("route {route} is not up to date: {error}"),
         }
+    }
+    true
+}
+
+/// Tries an address again that another station had.
+fn take_back(router: &mut Router, index: InterfaceIndex, address: Ipv6Addr) {
+    if address.is_unicast_link_local() {
+        return;
+    }
+    let (route, path) = local_route(index, address);
+    let table = router.table_of(index, Family::Ip6);
+    if let Err(error) = router.add_route_in(table, route, Source::Interface, vec![path], true) {
+        log::error!("route {route} is not up to date: {error}");
     }
 }

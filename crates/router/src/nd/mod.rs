@@ -40,8 +40,7 @@ pub(crate) const CAPABILITY: Description = Description {
     nodes: &["icmp6-neighbor-discovery", "ip6-glean", "ip6-discover-neighbor", "ip6-redirect", "ip6-stale-neighbor"],
     commands: cli::register,
     statements: &[(Phase::Basics, Part::Few(config::statements)), (Phase::Proxies, Part::Few(config::proxied))],
-    ticks: &[Tick::new(|router, now| router.tick_detection(now), |router| router.state::<Detection>().next_due())
-        .before_links()],
+    ticks: &[Tick::new(dad::tick_detection, |router| router.state::<Detection>().next_due()).before_links()],
     chapters: &[Chapter {
         stage: Stage::Network,
         title: "Neighbor Discovery",
@@ -117,10 +116,10 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     let resolver = Resolver { node, ask: send::solicit, announce: send::announce };
     starting.state::<Resolvers>()[Family::Ip6] = Some(resolver);
     starting.state::<Detecting>().0 = Some(Detector {
-        begin: Router::detect_duplicates_of,
-        suspend: Router::suspend_probes,
-        end: Router::forget_standing,
-        claimed: Router::address_is_claimed,
+        begin: dad::detect_duplicates_of,
+        suspend: dad::suspend_probes,
+        end: dad::forget_standing,
+        claimed: dad::address_is_claimed,
     });
     Ok(())
 }

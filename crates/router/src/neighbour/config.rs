@@ -4,9 +4,9 @@ use super::NeighbourKey;
 use super::known::{Limits, State};
 use super::policy::Rates;
 use crate::Router;
-use crate::capability::{Statement, Statements};
 use crate::interface;
 use crate::listing::PAGE;
+use crate::statement::{Statement, Statements};
 use wire::Family;
 
 /// How many neighbours there may be, how long they live, and the rates of requests.

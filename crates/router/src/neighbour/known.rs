@@ -46,6 +46,15 @@ impl State {
         }
     }
 
+    /// Why packets to it wait, or go nowhere.
+    pub fn why_unresolved(&self) -> Option<String> {
+        match self {
+            State::Incomplete { asked } => Some(format!("asked {asked} times, no answer yet")),
+            State::Silent => Some("no neighbour answers".into()),
+            _ => None,
+        }
+    }
+
     pub fn is_static(&self) -> bool {
         matches!(self, State::Known { is_static: true, .. })
     }

@@ -22,46 +22,9 @@ pub(crate) mod resolver;
 pub(crate) mod stale;
 pub(crate) mod table;
 
-use crate::capability::{Description, Part, Phase, Tick};
-use graph::InterfaceIndex;
-use std::net::IpAddr;
-use wire::{Family, MacAddress};
+use wire::MacAddress;
 
-use arping::Arpings;
-use resolver::Resolvers;
-
-pub(crate) const CAPABILITY: Description = Description {
-    name: "neighbour",
-    start: |starting| {
-        starting.own(Resolvers::default());
-        starting.own(Arpings::default());
-        Ok(())
-    },
-    commands: cli::register,
-    statements: &[(Phase::Neighbours, Part::Few(config::limits)), (Phase::Neighbours, Part::Many(config::statements))],
-    ticks: &[
-        Tick::new(|router, now| router.tick_neighbours(now), |router| router.neighbours.next_due()),
-        Tick::new(|router, now| router.tick_arpings(now), |router| router.state::<Arpings>().next_due()),
-    ],
-    ..Description::NONE
-};
-
-/// A neighbour: an address on an interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NeighbourKey {
-    pub interface: InterfaceIndex,
-    pub address: IpAddr,
-}
-
-impl NeighbourKey {
-    pub fn new(interface: InterfaceIndex, address: impl Into<IpAddr>) -> NeighbourKey {
-        NeighbourKey { interface, address: address.into() }
-    }
-
-    pub fn family(&self) -> Family {
-        Family::of(self.address)
-    }
-}
+pub use crate::neighbour_key::NeighbourKey;
 
 /// What a message of a neighbour proves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Custom objects: routes whose packets go to a node of some capability, with what that node needs to know.
 //!
-//! A capability registers a node ([`Router::register_object_kind`]), makes objects for it ([`Router::add_object`]),
+//! A capability registers a node ([`register_object_kind`]), makes objects for it ([`add_object`]),
 //! and routes lead to them by [`crate::ip::control::PathAction::Object`]. Their leaves have the class
 //! [`crate::ip::class::OBJECT`], which leads from all lookups to `object-dispatch`, and the object's line says to
 //! which node on from there. So a new kind of route needs neither a class nor an edge of a lookup node.
@@ -75,57 +75,61 @@ pub struct ObjectKind {
     name: &'static str,
 }
 
-impl Router {
-    /// Has packets of objects of a new kind go to a node. `name` is for `show` commands.
-    ///
-    /// # Errors
-    /// When there is no such node, or too many edges.
-    pub fn register_object_kind(&mut self, name: &'static str, node: &str) -> Result<ObjectKind, Error> {
-        let edge = self.graph.connect(self.state::<Nodes>().dispatch, node)?;
-        Ok(ObjectKind { edge, name })
-    }
+/// Has packets of objects of a new kind go to a node. `name` is for `show` commands.
+///
+/// # Errors
+/// When there is no such node, or too many edges.
+pub fn register_object_kind(router: &mut Router, name: &'static str, node: &str) -> Result<ObjectKind, Error> {
+    let edge = router.graph.connect(router.state::<Nodes>().dispatch, node)?;
+    Ok(ObjectKind { edge, name })
+}
 
-    /// Makes an object with 1 to [`MAX_CUSTOM`] bytes that its node reads, and 16 bits more.
-    ///
-    /// # Errors
-    /// When there is no room.
-    ///
-    /// # Panics
-    /// When there are no bytes, or too many.
-    pub fn add_object(&mut self, kind: ObjectKind, bytes: &[u8], bits: u16) -> Result<ObjectId, Error> {
-        let id = ObjectId(self.ip.objects.insert(&custom(kind, bytes, bits))?);
-        self.ip.customs.0.insert(id, Known { name: kind.name, users: 0 });
-        Ok(id)
-    }
+/// Makes an object with 1 to [`MAX_CUSTOM`] bytes that its node reads, and 16 bits more.
+///
+/// # Errors
+/// When there is no room.
+///
+/// # Panics
+/// When there are no bytes, or too many.
+pub fn add_object(router: &mut Router, kind: ObjectKind, bytes: &[u8], bits: u16) -> Result<ObjectId, Error> {
+    let id = ObjectId(router.ip.objects.insert(&custom(kind, bytes, bits))?);
+    router.ip.customs.0.insert(id, Known { name: kind.name, users: 0 });
+    Ok(id)
+}
 
-    /// Changes an object in one step, whatever routes lead to it.
-    ///
-    /// # Errors
-    /// When there is no room; nothing has changed.
-    ///
-    /// # Panics
-    /// As [`Router::add_object`], and when there is no such object.
-    pub fn replace_object(&mut self, id: ObjectId, kind: ObjectKind, bytes: &[u8], bits: u16) -> Result<(), Error> {
-        self.ip.objects.replace(id.0, &custom(kind, bytes, bits))?;
-        self.ip.customs.0.get_mut(&id).expect("there is such an object").name = kind.name;
-        Ok(())
-    }
+/// Changes an object in one step, whatever routes lead to it.
+///
+/// # Errors
+/// When there is no room; nothing has changed.
+///
+/// # Panics
+/// As [`add_object`], and when there is no such object.
+pub fn replace_object(
+    router: &mut Router,
+    id: ObjectId,
+    kind: ObjectKind,
+    bytes: &[u8],
+    bits: u16,
+) -> Result<(), Error> {
+    router.ip.objects.replace(id.0, &custom(kind, bytes, bits))?;
+    router.ip.customs.0.get_mut(&id).expect("there is such an object").name = kind.name;
+    Ok(())
+}
 
-    /// Removes an object.
-    ///
-    /// # Errors
-    /// While routes lead to it, or when there is no such object.
-    pub fn remove_object(&mut self, id: ObjectId) -> Result<(), Error> {
-        if self.ip.customs.name(id).is_none() {
-            return Err(Error::NoSuchObject(id));
-        }
-        if self.ip.customs.0.get(&id).is_some_and(|known| known.users > 0) {
-            return Err(Error::ObjectInUse(id));
-        }
-        self.ip.customs.0.remove(&id);
-        self.ip.objects.remove(id.0);
-        Ok(())
+/// Removes an object.
+///
+/// # Errors
+/// While routes lead to it, or when there is no such object.
+pub fn remove_object(router: &mut Router, id: ObjectId) -> Result<(), Error> {
+    if router.ip.customs.name(id).is_none() {
+        return Err(Error::NoSuchObject(id));
     }
+    if router.ip.customs.0.get(&id).is_some_and(|known| known.users > 0) {
+        return Err(Error::ObjectInUse(id));
+    }
+    router.ip.customs.0.remove(&id);
+    router.ip.objects.remove(id.0);
+    Ok(())
 }
 
 fn custom(kind: ObjectKind, bytes: &[u8], bits: u16) -> Object {

@@ -1,6 +1,7 @@
 //! Commands on punting, as VPP has them.
 
 use super::Punts;
+use super::control;
 use super::control::{MAX_RATE, Redirect, word};
 use crate::Router;
 use command::{Args, Command, CommandError, CommandSet, Done, reply};
@@ -34,7 +35,7 @@ fn register_family(set: &mut CommandSet<Router>, family: Family) {
              their own.",
             |router: &mut Router, args: &Args| {
                 let (rx, tx) = (from(router, args)?, router.interfaces.find(args.text("tx")?)?);
-                router.add_punt_redirect(rx, args.parse("hop")?, tx)?;
+                control::add_punt_redirect(router, rx, args.parse("hop")?, tx)?;
                 reply(Done)
             },
         )
@@ -48,7 +49,7 @@ fn register_family(set: &mut CommandSet<Router>, family: Family) {
             "Stop sending punted packets to the host.",
             move |router: &mut Router, args: &Args| {
                 let rx = from(router, args)?;
-                router.remove_punt_redirect(family, rx)?;
+                control::remove_punt_redirect(router, family, rx)?;
                 reply(Done)
             },
         )
@@ -61,7 +62,7 @@ fn register_family(set: &mut CommandSet<Router>, family: Family) {
             &format!("set {ip} punt rate {{<rate:u32 1..{MAX_RATE}> | default : value}}"),
             "Limit the number of packets that each worker punts per second. By default there is no limit.",
             move |router: &mut Router, args: &Args| {
-                router.set_punt_rate(family, args.optional("rate")?);
+                control::set_punt_rate(router, family, args.optional("rate")?);
                 reply(Done)
             },
         )

@@ -99,161 +99,158 @@ impl Punts {
     }
 }
 
-impl Router {
-    /// Has packets for the host that came by an interface, or by any, sent to a next hop on another. They are those
-    /// of the next hop's family. What was said of that interface before holds no more.
-    ///
-    /// # Errors
-    /// When there is no such interface, they are the same, the next hop is no host's address, or a table is full;
-    /// then nothing has changed.
-    pub fn add_punt_redirect(
-        &mut self,
-        rx: Option<InterfaceIndex>,
-        next_hop: IpAddr,
-        interface: InterfaceIndex,
-    ) -> Result<(), Error> {
-        rx.map(|index| self.interfaces.get(index).map(drop)).transpose()?;
-        let name = &self.interfaces.get(interface)?.name;
-        if rx == Some(interface) {
-            return Err(Error::PuntToItself(name.clone()));
-        }
-        if self.is_own_beside(interface, next_hop) {
-            return Err(Error::PuntToOurselves(next_hop));
-        }
-        if !crate::headers::is_one_host(next_hop) {
-            return Err(Error::BadNeighbourAddress(next_hop));
-        }
-        let object = self.share_adjacency(NeighbourKey::new(interface, next_hop))?;
-        let adjacency = Leaf::new(class::ADJACENCY, object);
-        let family = Family::of(next_hop);
-        let before = self.state_mut::<Punts>().of_mut(family).insert(rx, Redirect { next_hop, interface, adjacency });
-        let ways = [interface].into_iter().chain(before.iter().map(|before| before.interface));
-        self.publish_ways(family, [rx], ways);
-        before.into_iter().for_each(|before| self.ip.release(before.adjacency));
-        Ok(())
+/// Has packets for the host that came by an interface, or by any, sent to a next hop on another. They are those
+/// of the next hop's family. What was said of that interface before holds no more.
+///
+/// # Errors
+/// When there is no such interface, they are the same, the next hop is no host's address, or a table is full;
+/// then nothing has changed.
+pub fn add_punt_redirect(
+    router: &mut Router,
+    rx: Option<InterfaceIndex>,
+    next_hop: IpAddr,
+    interface: InterfaceIndex,
+) -> Result<(), Error> {
+    rx.map(|index| router.interfaces.get(index).map(drop)).transpose()?;
+    let name = &router.interfaces.get(interface)?.name;
+    if rx == Some(interface) {
+        return Err(Error::PuntToItself(name.clone()));
     }
+    if is_own_beside(router, interface, next_hop) {
+        return Err(Error::PuntToOurselves(next_hop));
+    }
+    if !crate::headers::is_one_host(next_hop) {
+        return Err(Error::BadNeighbourAddress(next_hop));
+    }
+    let object = router.share_adjacency(NeighbourKey::new(interface, next_hop))?;
+    let adjacency = Leaf::new(class::ADJACENCY, object);
+    let family = Family::of(next_hop);
+    let before = router.state_mut::<Punts>().of_mut(family).insert(rx, Redirect { next_hop, interface, adjacency });
+    let ways = [interface].into_iter().chain(before.iter().map(|before| before.interface));
+    publish_ways(router, family, [rx], ways);
+    before.into_iter().for_each(|before| router.ip.release(before.adjacency));
+    Ok(())
+}
 
-    /// Whether an address is this router's where an interface's packets are routed; one of its link only, on that link.
-    fn is_own_beside(&self, index: InterfaceIndex, address: IpAddr) -> bool {
-        self.is_own_in(self.table_of(index, Family::of(address)), index, address)
-    }
+/// Whether an address is this router's where an interface's packets are routed; one of its link only, on that link.
+fn is_own_beside(router: &Router, index: InterfaceIndex, address: IpAddr) -> bool {
+    is_own_in(router, router.table_of(index, Family::of(address)), index, address)
+}
 
-    fn is_own_in(&self, table: TableIndex, index: InterfaceIndex, address: IpAddr) -> bool {
-        let has_it = |interface: &Interface| match address {
-            IpAddr::V4(address) => {
-                interface.ip4.table == table && interface.addresses.iter().any(|own| own.address() == address)
-            }
-            IpAddr::V6(address) if address.is_unicast_link_local() => interface.ip6.link_local == Some(address),
-            IpAddr::V6(address) => {
-                interface.ip6.table == table && interface.ip6.addresses.iter().any(|own| own.address() == address)
-            }
-        };
-        let is_its = |index: InterfaceIndex| self.interfaces.get(index).is_ok_and(has_it);
-        match address {
-            IpAddr::V6(address) if address.is_unicast_link_local() => is_its(index),
-            _ => self.interfaces.book.borrow().may_be_around(table, address).any(is_its),
+fn is_own_in(router: &Router, table: TableIndex, index: InterfaceIndex, address: IpAddr) -> bool {
+    let has_it = |interface: &Interface| match address {
+        IpAddr::V4(address) => {
+            interface.ip4.table == table && interface.addresses.iter().any(|own| own.address() == address)
+        }
+        IpAddr::V6(address) if address.is_unicast_link_local() => interface.ip6.link_local == Some(address),
+        IpAddr::V6(address) => {
+            interface.ip6.table == table && interface.ip6.addresses.iter().any(|own| own.address() == address)
+        }
+    };
+    let is_its = |index: InterfaceIndex| router.interfaces.get(index).is_ok_and(has_it);
+    match address {
+        IpAddr::V6(address) if address.is_unicast_link_local() => is_its(index),
+        _ => router.interfaces.book.borrow().may_be_around(table, address).any(is_its),
+    }
+}
+
+/// Packets of a family for the host that came by an interface, or by any, have no way of their own any more.
+///
+/// # Errors
+/// When they had none.
+pub fn remove_punt_redirect(router: &mut Router, family: Family, rx: Option<InterfaceIndex>) -> Result<(), Error> {
+    let gone = router.state_mut::<Punts>().of_mut(family).remove(rx).ok_or(Error::NoSuchPunt { word: word(family) })?;
+    publish_ways(router, family, [rx], [gone.interface]);
+    router.ip.release(gone.adjacency);
+    Ok(())
+}
+
+/// Sets how many packets of a family a second each worker punts at most; none is no bound.
+pub fn set_punt_rate(router: &mut Router, family: Family, rate: Option<u32>) {
+    router.state_mut::<Punts>().of_mut(family).rate = rate;
+    publish_ways(router, family, [], []);
+}
+
+/// An interface goes away, and with it what was to come from it or go to it.
+fn forget_punts(router: &mut Router, index: InterfaceIndex) {
+    for family in Family::ALL {
+        let by: Vec<_> = router.state::<Punts>().of(family).by(index).chain([Some(index)]).collect();
+        for rx in by {
+            // Most have none.
+            let _ = remove_punt_redirect(router, family, rx);
         }
     }
+}
 
-    /// Packets of a family for the host that came by an interface, or by any, have no way of their own any more.
-    ///
-    /// # Errors
-    /// When they had none.
-    pub fn remove_punt_redirect(&mut self, family: Family, rx: Option<InterfaceIndex>) -> Result<(), Error> {
-        let gone =
-            self.state_mut::<Punts>().of_mut(family).remove(rx).ok_or(Error::NoSuchPunt { word: word(family) })?;
-        self.publish_ways(family, [rx], [gone.interface]);
-        self.ip.release(gone.adjacency);
-        Ok(())
+/// Refuses an address for an interface to which packets for the host are sent.
+fn check_not_punted_to(router: &Router, index: InterfaceIndex, address: IpAddr) -> Result<(), Error> {
+    let family = Family::of(address);
+    let is_of_link = matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
+    let is_it = |way: InterfaceIndex| match is_of_link {
+        true => way == index,
+        false => router.table_of(way, family) == router.table_of(index, family),
+    };
+    let from = (address, InterfaceIndex(0), None);
+    let to_it = router.state::<Punts>().of(family).by_hop.range(from..).take_while(|(hop, ..)| *hop == address);
+    match to_it.into_iter().any(|(_, way, _)| is_it(*way)) {
+        true => Err(Error::PuntedTo { address, word: word(family) }),
+        false => Ok(()),
     }
+}
 
-    /// Sets how many packets of a family a second each worker punts at most; none is no bound.
-    pub fn set_punt_rate(&mut self, family: Family, rate: Option<u32>) {
-        self.state_mut::<Punts>().of_mut(family).rate = rate;
-        self.publish_ways(family, [], []);
+/// Refuses to have an interface to which packets for the host are sent in a table where they would be sent to
+/// this router.
+fn check_punted_move(router: &Router, index: InterfaceIndex, family: Family, to: TableIndex) -> Result<(), Error> {
+    let known = router.state::<Punts>().of(family);
+    let mut ways = known.by(index).filter_map(|rx| known.redirects.get(&rx));
+    match ways.find(|redirect| is_own_in(router, to, index, redirect.next_hop)) {
+        Some(redirect) => Err(Error::PuntToOurselves(redirect.next_hop)),
+        None => Ok(()),
     }
+}
 
-    /// An interface goes away, and with it what was to come from it or go to it.
-    fn forget_punts(&mut self, index: InterfaceIndex) {
-        for family in Family::ALL {
-            let by: Vec<_> = self.state::<Punts>().of(family).by(index).chain([Some(index)]).collect();
-            for rx in by {
-                // Most have none.
-                let _ = self.remove_punt_redirect(family, rx);
-            }
+/// An interface may be usable now, or not any more: nodes see the ways by it, or not.
+fn punt_link_changed(router: &Router, index: InterfaceIndex) {
+    for family in Family::ALL {
+        let of: Vec<_> = router.state::<Punts>().of(family).by(index).collect();
+        if !of.is_empty() {
+            publish_ways(router, family, of, [index]);
         }
     }
+}
 
-    /// Refuses an address for an interface to which packets for the host are sent.
-    fn check_not_punted_to(&self, index: InterfaceIndex, address: IpAddr) -> Result<(), Error> {
-        let family = Family::of(address);
-        let is_of_link = matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
-        let is_it = |way: InterfaceIndex| match is_of_link {
-            true => way == index,
-            false => self.table_of(way, family) == self.table_of(index, family),
-        };
-        let from = (address, InterfaceIndex(0), None);
-        let to_it = self.state::<Punts>().of(family).by_hop.range(from..).take_while(|(hop, ..)| *hop == address);
-        match to_it.into_iter().any(|(_, way, _)| is_it(*way)) {
-            true => Err(Error::PuntedTo { address, word: word(family) }),
-            false => Ok(()),
+/// Publishes the ways of the packets that came by the interfaces `of`, and the ways back of the interfaces `by`. A
+/// way whose interface cannot be used is left out.
+fn publish_ways(
+    router: &Router,
+    family: Family,
+    of: impl IntoIterator<Item = Option<InterfaceIndex>>,
+    by: impl IntoIterator<Item = InterfaceIndex>,
+) {
+    let known = router.state::<Punts>().of(family);
+    let way = |rx: Option<InterfaceIndex>| {
+        let redirect = known.redirects.get(&rx)?;
+        let is_usable = router.interfaces.get(redirect.interface).is_ok_and(|interface| interface.is_usable());
+        is_usable.then_some(ToHost { interface: redirect.interface, adjacency: redirect.adjacency })
+    };
+    let mut table = router.state::<Punts>().published.borrow_mut();
+    let ways = table.of_mut(family);
+    for rx in of {
+        match rx {
+            None => ways.others = way(None),
+            Some(index) => ways.by_interface.set(index.0 as usize, way(rx)),
         }
     }
-
-    /// Refuses to have an interface to which packets for the host are sent in a table where they would be sent to
-    /// this router.
-    fn check_punted_move(&self, index: InterfaceIndex, family: Family, to: TableIndex) -> Result<(), Error> {
-        let known = self.state::<Punts>().of(family);
-        let mut ways = known.by(index).filter_map(|rx| known.redirects.get(&rx));
-        match ways.find(|redirect| self.is_own_in(to, index, redirect.next_hop)) {
-            Some(redirect) => Err(Error::PuntToOurselves(redirect.next_hop)),
-            None => Ok(()),
-        }
+    for index in by {
+        // That of an interface goes before that of all.
+        let named = known.by(index).find(Option::is_some);
+        let first = named.or_else(|| known.by(index).next());
+        ways.back.set(index.0 as usize, first.and_then(way));
     }
-
-    /// An interface may be usable now, or not any more: nodes see the ways by it, or not.
-    fn punt_link_changed(&self, index: InterfaceIndex) {
-        for family in Family::ALL {
-            let of: Vec<_> = self.state::<Punts>().of(family).by(index).collect();
-            if !of.is_empty() {
-                self.publish_ways(family, of, [index]);
-            }
-        }
-    }
-
-    /// Publishes the ways of the packets that came by the interfaces `of`, and the ways back of the interfaces `by`. A
-    /// way whose interface cannot be used is left out.
-    fn publish_ways(
-        &self,
-        family: Family,
-        of: impl IntoIterator<Item = Option<InterfaceIndex>>,
-        by: impl IntoIterator<Item = InterfaceIndex>,
-    ) {
-        let known = self.state::<Punts>().of(family);
-        let way = |rx: Option<InterfaceIndex>| {
-            let redirect = known.redirects.get(&rx)?;
-            let is_usable = self.interfaces.get(redirect.interface).is_ok_and(|interface| interface.is_usable());
-            is_usable.then_some(ToHost { interface: redirect.interface, adjacency: redirect.adjacency })
-        };
-        let mut table = self.state::<Punts>().published.borrow_mut();
-        let ways = table.of_mut(family);
-        for rx in of {
-            match rx {
-                None => ways.others = way(None),
-                Some(index) => ways.by_interface.set(index.0 as usize, way(rx)),
-            }
-        }
-        for index in by {
-            // That of an interface goes before that of all.
-            let named = known.by(index).find(Option::is_some);
-            let first = named.or_else(|| known.by(index).next());
-            ways.back.set(index.0 as usize, first.and_then(way));
-        }
-        ways.limit = known.rate.map(|per_second| Limit { per_second, burst: per_second.div_ceil(10) });
-        self.state::<Punts>().table.publish(table.clone());
-        // Many changes in a row must not leave as many tables behind until the next tick.
-        self.graph.domain().collect();
-    }
+    ways.limit = known.rate.map(|per_second| Limit { per_second, burst: per_second.div_ceil(10) });
+    router.state::<Punts>().table.publish(table.clone());
+    // Many changes in a row must not leave as many tables behind until the next tick.
+    router.graph.domain().collect();
 }
 
 /// What commands call a family.
@@ -266,15 +263,15 @@ pub(super) const fn word(family: Family) -> &'static str {
 
 pub(super) fn allows(router: &Router, change: &Change) -> Result<(), Error> {
     match *change {
-        Change::Address { interface, address } => router.check_not_punted_to(interface, address),
-        Change::Table { interface, family, table } => router.check_punted_move(interface, family, table),
+        Change::Address { interface, address } => check_not_punted_to(router, interface, address),
+        Change::Table { interface, family, table } => check_punted_move(router, interface, family, table),
     }
 }
 
 pub(super) fn hears(router: &mut Router, notice: &Notice) {
     match notice {
-        Notice::State { interface, .. } | Notice::LinkState { interface, .. } => router.punt_link_changed(*interface),
-        Notice::Leaving(interface) => router.forget_punts(*interface),
+        Notice::State { interface, .. } | Notice::LinkState { interface, .. } => punt_link_changed(router, *interface),
+        Notice::Leaving(interface) => forget_punts(router, *interface),
         _ => {}
     }
 }

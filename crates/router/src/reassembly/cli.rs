@@ -2,6 +2,7 @@
 //! are taken, and shows them by the command that is here too.
 
 use super::Reassembly;
+use super::control;
 use super::{Limits, Shown};
 use crate::Router;
 use crate::inspect::worker_name;
@@ -57,7 +58,7 @@ fn register_of(set: &mut CommandSet<Router>, family: Family) {
                     max_buffers: args.optional("buffers")?.unwrap_or(now.max_buffers),
                     expire_walk_interval: args.optional("interval")?.unwrap_or(now.expire_walk_interval),
                 };
-                router.set_reassembly_limits(family, limits);
+                control::set_reassembly_limits(router, family, limits);
                 reply(Done)
             },
         )
@@ -86,7 +87,7 @@ pub(super) fn words(limits: &Limits) -> [(&'static str, u32); 6] {
 
 fn show(router: &mut Router, family: Family, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
     let details = args.flag("details");
-    let workers = router.reassemblies(family, if details { LISTED } else { 0 });
+    let workers = control::reassemblies(router, family, if details { LISTED } else { 0 });
     let unheard = (0..workers.len()).filter(|worker| workers[*worker].is_none()).map(worker_name).collect();
     let workers: Vec<_> = workers.into_iter().flatten().collect();
     reply(ShowReassembly {

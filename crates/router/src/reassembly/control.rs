@@ -33,29 +33,27 @@ pub struct InProgress {
     pub oldest: Vec<Shown>,
 }
 
-impl Router {
-    /// Sets the limits of a family's reassembly, on all workers.
-    pub fn set_reassembly_limits(&mut self, family: Family, limits: Limits) {
-        let reassembly = self.state_mut::<Reassembly>();
-        reassembly.limits[family] = limits;
-        let node = reassembly.nodes[family];
-        self.graph.call(|_| {
-            Box::new(move |core| {
-                if let Some(node) = core.node::<LocalReassembly>(node) {
-                    node.set_limits(limits);
-                }
-            })
-        });
-    }
+/// Sets the limits of a family's reassembly, on all workers.
+pub fn set_reassembly_limits(router: &mut Router, family: Family, limits: Limits) {
+    let reassembly = router.state_mut::<Reassembly>();
+    reassembly.limits[family] = limits;
+    let node = reassembly.nodes[family];
+    router.graph.call(|_| {
+        Box::new(move |core| {
+            if let Some(node) = core.node::<LocalReassembly>(node) {
+                node.set_limits(limits);
+            }
+        })
+    });
+}
 
-    /// What each worker has in progress, with at most so many datagrams of each; none of one that does not answer.
-    pub fn reassemblies(&self, family: Family, most: usize) -> Vec<Option<InProgress>> {
-        let node = self.state::<Reassembly>().nodes[family];
-        let ask = |worker| {
-            let look = move |core: &mut Core| core.node::<LocalReassembly>(node).map(|node| node.shown(most));
-            let (datagrams, buffers, oldest) = self.graph.ask(worker, look).ok()?.unwrap_or_default();
-            Some(InProgress { datagrams, buffers, oldest })
-        };
-        (0..self.graph.workers()).map(ask).collect()
-    }
+/// What each worker has in progress, with at most so many datagrams of each; none of one that does not answer.
+pub fn reassemblies(router: &Router, family: Family, most: usize) -> Vec<Option<InProgress>> {
+    let node = router.state::<Reassembly>().nodes[family];
+    let ask = |worker| {
+        let look = move |core: &mut Core| core.node::<LocalReassembly>(node).map(|node| node.shown(most));
+        let (datagrams, buffers, oldest) = router.graph.ask(worker, look).ok()?.unwrap_or_default();
+        Some(InProgress { datagrams, buffers, oldest })
+    };
+    (0..router.graph.workers()).map(ask).collect()
 }

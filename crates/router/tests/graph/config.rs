@@ -4,6 +4,7 @@ use crate::commands::any_line;
 use crate::packet::Random;
 use command::{CommandSet, Files};
 use quiver_router::capability::Statement;
+use quiver_router::config;
 use quiver_router::config::ConfigError;
 use quiver_router::neighbour::NeighbourKey;
 use quiver_router::{Devices, Options, Router};
@@ -40,7 +41,7 @@ impl Bench {
     }
 
     fn config(&self) -> String {
-        text_of(&self.router.running_config())
+        text_of(&config::running_config(&self.router))
     }
 
     /// All that a refused command could have changed, as far as an operator can see.
@@ -169,7 +170,7 @@ fn a_question_in_a_file_is_refused() {
     let refusal = desk.try_to(&format!("load {file}")).unwrap_err();
     assert_eq!(refusal, format!("load: {file}:2: a question ('?') states no configuration"));
     desk.router.config.startup = Some(file.into());
-    assert_eq!(desk.router.restore_config().unwrap(), Some(1));
+    assert_eq!(config::restore_config(&mut desk.router).unwrap(), Some(1));
     assert_eq!(desk.router.config.failed_at_start, 1);
 }
 
@@ -205,11 +206,11 @@ fn every_object_comes_back_and_a_fresh_router_says_the_same() {
     assert!(!text.contains("ip route add 10.0."));
     let mut second = Bench::new();
     let commands = command::complete_lines(&text).unwrap();
-    assert_eq!(commands.len(), first.router.running_config().len());
+    assert_eq!(commands.len(), config::running_config(&first.router).len());
     commands.iter().for_each(|line| drop(second.must(&line.text)));
     assert_eq!(second.config(), text);
-    let wanted = first.router.parse_config("text", &text).unwrap();
-    assert!(first.router.compare_config(&wanted).unwrap().is_empty());
+    let wanted = config::parse_config(&mut first.router, "text", &text).unwrap();
+    assert!(config::compare_config(&mut first.router, &wanted).unwrap().is_empty());
 }
 
 /// Executes random lines, of which some are refused, to reach states of all kinds.
@@ -324,9 +325,10 @@ fn a_long_load_gives_signs_of_life() {
         SIGNS.fetch_add(1, Ordering::Relaxed);
     });
     let routes: String = (0..10_000).map(|i| format!("ip route add 20.{}.{}.0/24 via n0\n", i >> 8, i & 255)).collect();
-    let wanted = desk.router.parse_config("long", &format!("create null interface name n0\n{routes}")).unwrap();
+    let wanted =
+        config::parse_config(&mut desk.router, "long", &format!("create null interface name n0\n{routes}")).unwrap();
     let checked = SIGNS.load(Ordering::Relaxed);
-    desk.router.load_config(&wanted, None).unwrap();
+    config::load_config(&mut desk.router, &wanted, None).unwrap();
     assert!(checked >= 10_000 && SIGNS.load(Ordering::Relaxed) - checked >= 10_000, "one for each command");
 }
 
@@ -338,8 +340,8 @@ fn a_load_brings_addresses_into_the_order_of_the_file() {
         desk
     };
     let (mut from, to) = (desk(["1", "2", "3"]), desk(["1", "3", "2"]));
-    let wanted = to.router.running_config();
-    from.router.load_config(&wanted, None).unwrap();
+    let wanted = config::running_config(&to.router);
+    config::load_config(&mut from.router, &wanted, None).unwrap();
     assert_eq!(addresses(&from.router), addresses(&to.router));
 }
 
@@ -350,20 +352,21 @@ fn a_load_makes_any_state_of_any_other() {
     for _ in 0..300 {
         let (mut from, lines) = (random_state(random, 40), 10 + random.below(40));
         let to = random_state(random, lines);
-        let wanted = from.router.parse_config("to", &to.config()).unwrap_or_else(|error| panic!("{error}"));
+        let wanted =
+            config::parse_config(&mut from.router, "to", &to.config()).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(text_of(&wanted), to.config());
-        let before = from.router.running_config();
-        let difference = from.router.load_config(&wanted, None).unwrap();
-        assert_eq!(sorted(&from.router.running_config()), sorted(&wanted));
+        let before = config::running_config(&from.router);
+        let difference = config::load_config(&mut from.router, &wanted, None).unwrap();
+        assert_eq!(sorted(&config::running_config(&from.router)), sorted(&wanted));
         assert_eq!(addresses(&from.router), addresses(&to.router));
-        assert!(from.router.compare_config(&wanted).unwrap().is_empty());
+        assert!(config::compare_config(&mut from.router, &wanted).unwrap().is_empty());
         from.router.ip.audit().unwrap();
         if difference.is_empty() {
             continue;
         }
         moved += 1;
-        from.router.rollback_config().unwrap();
-        assert_eq!(sorted(&from.router.running_config()), sorted(&before));
+        config::rollback_config(&mut from.router).unwrap();
+        assert_eq!(sorted(&config::running_config(&from.router)), sorted(&before));
     }
     assert!(moved > 250, "{moved}");
 }
@@ -425,11 +428,11 @@ fn steps_that_were_taken_before_a_failure_are_taken_back() {
     }
     // The old n0 has to be removed before the new n0 is created, whose device cannot be opened.
     let text = "create null interface name n2\ncreate host-interface absent0 name n0\nip route add 17.0.0.0/8 via n2\n";
-    let wanted = desk.router.parse_config("file", text).unwrap();
-    let (before, fib) = (sorted(&desk.router.running_config()), desk.must("show ip fib summary"));
-    let error = desk.router.load_config(&wanted, None).unwrap_err().to_string();
+    let wanted = config::parse_config(&mut desk.router, "file", text).unwrap();
+    let (before, fib) = (sorted(&config::running_config(&desk.router)), desk.must("show ip fib summary"));
+    let error = config::load_config(&mut desk.router, &wanted, None).unwrap_err().to_string();
     assert!(error.contains("absent0") && error.ends_with("nothing was changed"), "{error}");
-    assert_eq!(sorted(&desk.router.running_config()), before);
+    assert_eq!(sorted(&config::running_config(&desk.router)), before);
     assert_eq!(desk.must("show ip fib summary"), fib);
     assert!(desk.try_to("rollback").unwrap_err().contains("nothing to go back to"));
 }
@@ -496,7 +499,7 @@ fn a_save_can_be_loaded_and_a_start_that_failed_in_part_is_not_overwritten() {
     assert!(desk.try_to("save").unwrap_err().contains("no file to save to"));
     let startup = directory.0.join("startup.cli");
     desk.router.config.startup = Some(startup.clone());
-    let count = desk.router.running_config().len();
+    let count = config::running_config(&desk.router).len();
     assert_eq!(desk.must("save"), format!("{}: {count} commands saved\n", startup.display()));
     assert_eq!(desk.must(&format!("load {}", startup.display())), "no difference\n");
 
@@ -515,18 +518,18 @@ fn a_save_can_be_loaded_and_a_start_that_failed_in_part_is_not_overwritten() {
     let text = desk.config();
     let mut next = Bench::new();
     next.router.config.startup = Some(startup.clone());
-    assert_eq!(next.router.restore_config().unwrap(), Some(count));
+    assert_eq!(config::restore_config(&mut next.router).unwrap(), Some(count));
     assert_eq!(next.config(), text);
 
     // One line is invalid: the other lines are restored, and the file is not overwritten.
     std::fs::write(&startup, text.replacen("create tap id 0 name tap0", "create tap id nonsense", 1)).unwrap();
     let mut partial = Bench::new();
     partial.router.config.startup = Some(startup.clone());
-    assert_eq!(partial.router.restore_config().unwrap(), Some(count - 1));
+    assert_eq!(config::restore_config(&mut partial.router).unwrap(), Some(count - 1));
     assert_eq!(partial.config(), text.replacen("create tap id 0 name tap0\n", "", 1));
     assert!(partial.try_to("save").unwrap_err().contains("1 commands of"));
     std::fs::remove_file(&startup).unwrap();
-    assert_eq!(Bench::new().router.restore_config().unwrap(), None);
+    assert_eq!(config::restore_config(&mut Bench::new().router).unwrap(), None);
 }
 
 #[test]
@@ -591,12 +594,12 @@ fn damaged_files_are_refused_whole_or_taken_whole() {
                 _ => lines[at].push(char::from_u32(random.below(0x3000) as u32).unwrap_or('?')),
             }
         }
-        match desk.router.parse_config("damaged", &lines.join("\n")) {
+        match config::parse_config(&mut desk.router, "damaged", &lines.join("\n")) {
             Ok(wanted) => {
                 taken += 1;
                 if taken % 10 == 0 {
-                    desk.router.load_config(&wanted, None).unwrap_or_else(|error| panic!("{error}"));
-                    assert_eq!(sorted(&desk.router.running_config()), sorted(&wanted));
+                    config::load_config(&mut desk.router, &wanted, None).unwrap_or_else(|error| panic!("{error}"));
+                    assert_eq!(sorted(&config::running_config(&desk.router)), sorted(&wanted));
                 }
             }
             Err(ConfigError::Line { line, message, .. }) => {
@@ -634,8 +637,8 @@ fn states_that_were_reached_by_a_detour_can_be_loaded() {
         ],
     ] {
         let wanted = Bench::of(commands).config();
-        let steps = desk.router.parse_config("wanted", &wanted).unwrap();
-        desk.router.load_config(&steps, None).unwrap();
+        let steps = config::parse_config(&mut desk.router, "wanted", &wanted).unwrap();
+        config::load_config(&mut desk.router, &steps, None).unwrap();
         assert_eq!(desk.config(), wanted);
     }
     let mut desk = Bench::of(&["create null interface name n0", "set interface ip address n0 10.0.0.1/24"]);

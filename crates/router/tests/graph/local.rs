@@ -3,6 +3,7 @@
 use crate::bed::{Arrival, Bed, Port, error, host_mac};
 use crate::packet::*;
 use graph::{Behaviour, Context, Map, NodeSpec, Vector, flag};
+use quiver_router::local;
 use std::sync::{Arc, Mutex};
 use wire::Family;
 
@@ -36,7 +37,7 @@ pub fn listen(bed: &mut Bed, family: Family) -> Arc<Mutex<Vec<Vec<u8>>>> {
     let to = heard.clone();
     let spec = NodeSpec { name: "test-listener".into(), edges: Edge::EDGES, counters: &[], trace: |_, _| Ok(()) };
     bed.router.graph.register(spec, move |_| Behaviour::Map(Box::new(Listener(to.clone())))).unwrap();
-    bed.router.listen_udp(family, 2000, "test-listener", "a test").unwrap();
+    local::listen_udp(&mut bed.router, family, 2000, "test-listener", "a test").unwrap();
     bed.run();
     heard
 }
@@ -68,7 +69,7 @@ fn a_datagram_goes_to_whoever_listens_to_its_port() {
     e0.receive_packet(&other);
     let moved = bed.errors_of(|_| {});
     assert_eq!(moved, error("ip4-icmp-error", "ICMP port unreachable sent", 1));
-    bed.router.unlisten_udp(Family::Ip4, 2000);
+    local::unlisten_udp(&mut bed.router, Family::Ip4, 2000);
     e0.receive_packet(&udp("10.0.0.1"));
     let moved = bed.errors_of(|_| {});
     assert_eq!(moved, error("ip4-icmp-error", "ICMP port unreachable sent", 1));
@@ -78,18 +79,18 @@ fn a_datagram_goes_to_whoever_listens_to_its_port() {
 fn a_port_has_one_listener_and_ports_have_a_limit() {
     let (mut bed, _) = Bed::with_three_ports();
     listen(&mut bed, Family::Ip4);
-    let refused = bed.router.listen_udp(Family::Ip4, 2000, "test-listener", "another").unwrap_err();
+    let refused = local::listen_udp(&mut bed.router, Family::Ip4, 2000, "test-listener", "another").unwrap_err();
     assert_eq!(refused.to_string(), "UDP port 2000 is listened to already: a test");
-    assert!(bed.router.listen_udp(Family::Ip4, 1, "no-such-node", "x").is_err());
+    assert!(local::listen_udp(&mut bed.router, Family::Ip4, 1, "no-such-node", "x").is_err());
     let shown = bed.command("show udp ports").unwrap();
     assert_eq!(
         shown,
         " Port Proto  Node                     Description\n 2000  UDP4  test-listener            a test\n"
     );
     for port in 3000..3000 + quiver_router::local::control::MAX_PORTS as u16 - 1 {
-        bed.router.listen_udp(Family::Ip4, port, "test-listener", "many").unwrap();
+        local::listen_udp(&mut bed.router, Family::Ip4, port, "test-listener", "many").unwrap();
     }
-    let refused = bed.router.listen_udp(Family::Ip4, 1, "test-listener", "too many").unwrap_err();
+    let refused = local::listen_udp(&mut bed.router, Family::Ip4, 1, "test-listener", "too many").unwrap_err();
     assert_eq!(refused.to_string(), "too many UDP ports are listened to (at most 1024)");
 }
 

@@ -6,6 +6,7 @@ use crate::local::{ACK, FIN, RST, SYN, listen};
 use crate::packet::TCP;
 use crate::packet6::*;
 use graph::flag;
+use quiver_router::local;
 use wire::Family;
 
 const HOST: &str = "2001:db8::2";
@@ -43,10 +44,10 @@ fn a_datagram_goes_to_whoever_listens_to_its_port() {
     let mut other = udp(OURS);
     other.payload[3] += 1;
     assert_eq!(told(&mut bed, &ports, &other.sealed_at(6)).0, 1);
-    bed.router.unlisten_udp(Family::Ip4, 2000);
+    local::unlisten_udp(&mut bed.router, Family::Ip4, 2000);
     send(&ports, &udp(OURS));
     assert_eq!(bed.errors_of(|_| {}), error("test-listener", "taken by a test", 1));
-    bed.router.unlisten_udp(Family::Ip6, 2000);
+    local::unlisten_udp(&mut bed.router, Family::Ip6, 2000);
     send(&ports, &udp(OURS));
     assert_eq!(bed.errors_of(|_| {}), error("ip6-icmp-error", "ICMPv6 port unreachable sent", 1));
 }
@@ -69,8 +70,8 @@ fn each_family_has_listeners_of_its_own() {
     listen(&mut bed, Family::Ip4);
     send(&ports, &udp(OURS));
     assert_eq!(bed.errors_of(|_| {}), error("ip6-icmp-error", "ICMPv6 port unreachable sent", 1));
-    bed.router.listen_udp(Family::Ip6, 2000, "test-listener", "another test").unwrap();
-    let refused = bed.router.listen_udp(Family::Ip6, 2000, "test-listener", "one more").unwrap_err();
+    local::listen_udp(&mut bed.router, Family::Ip6, 2000, "test-listener", "another test").unwrap();
+    let refused = local::listen_udp(&mut bed.router, Family::Ip6, 2000, "test-listener", "one more").unwrap_err();
     assert_eq!(refused.to_string(), "UDP port 2000 is listened to already: another test");
     let shown = bed.command("show udp ports").unwrap();
     let lines: Vec<_> = shown.lines().skip(1).collect();

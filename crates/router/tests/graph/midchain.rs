@@ -14,6 +14,7 @@ use quiver_router::ip::control::{LabelTableIndex, Path, PathAction, Source, Tabl
 use quiver_router::midchain::{Encapsulation, FixUpNumber};
 use quiver_router::mpls::key::LabelKey;
 use quiver_router::neighbour::NeighbourKey;
+use quiver_router::object;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -534,8 +535,9 @@ fn routes_and_labels_lead_to_the_nodes_of_objects() {
     let objects = bed.router.ip.object_handle();
     let node = |_| Behaviour::Map(Box::new(Counting(objects.clone(), counted.clone())) as Box<dyn Map>);
     bed.router.graph.register(spec, node).unwrap();
-    let kind = bed.router.register_object_kind("test", "test-counting").unwrap();
-    let [one, other] = [(1, 10), (2, 20)].map(|(byte, bits)| bed.router.add_object(kind, &[byte], bits).unwrap());
+    let kind = object::register_object_kind(&mut bed.router, "test", "test-counting").unwrap();
+    let [one, other] =
+        [(1, 10), (2, 20)].map(|(byte, bits)| object::add_object(&mut bed.router, kind, &[byte], bits).unwrap());
     bed.route_way("20.0.0.0/8", PathAction::Object(one));
     let path = Path::new(PathAction::Object(other));
     let six: wire::Prefix = "2001:db8:20::/48".parse().unwrap();
@@ -553,20 +555,20 @@ fn routes_and_labels_lead_to_the_nodes_of_objects() {
         counted
     };
     assert_eq!(pass(&mut bed), [(1, 10), (2, 20), (2, 20)]);
-    bed.router.replace_object(one, kind, &[3, 1, 1], 30).unwrap();
+    object::replace_object(&mut bed.router, one, kind, &[3, 1, 1], 30).unwrap();
     assert_eq!(pass(&mut bed), [(2, 20), (2, 20), (3, 30)]);
     let shown = bed.command("show ip fib 20.0.0.1").unwrap();
     assert!(shown.contains(&format!("test {one}")), "{shown}");
     // An object goes when no route leads to it any more, not even by a path that is not in use.
     let spare = Path { preference: 9, ..path.clone() };
     bed.router.add_route(prefix("50.0.0.0/8"), Source::Config, vec![Path::new(PathAction::Drop), spare], true).unwrap();
-    assert!(bed.router.remove_object(other).unwrap_err().to_string().contains("routes lead to it"));
+    assert!(object::remove_object(&mut bed.router, other).unwrap_err().to_string().contains("routes lead to it"));
     bed.router.remove_route(six, Source::Config, &[]).unwrap();
-    assert!(bed.router.remove_object(other).is_err(), "the label is left");
+    assert!(object::remove_object(&mut bed.router, other).is_err(), "the label is left");
     bed.router.remove_route(prefix("50.0.0.0/8"), Source::Config, &[]).unwrap();
     bed.router.remove_label(LabelTableIndex::DEFAULT, label, std::slice::from_ref(&path)).unwrap();
-    bed.router.remove_object(other).unwrap();
-    assert!(bed.router.remove_object(other).unwrap_err().to_string().contains("there is none"));
+    object::remove_object(&mut bed.router, other).unwrap();
+    assert!(object::remove_object(&mut bed.router, other).unwrap_err().to_string().contains("there is none"));
     let refused = bed.router.add_route(prefix("51.0.0.0/8"), Source::Config, vec![path], true);
     assert!(refused.unwrap_err().to_string().contains("there is none"));
     bed.router.ip.audit().unwrap();

@@ -3,6 +3,7 @@
 
 use crate::bed::Bed;
 use quiver_router::Router;
+use quiver_router::config;
 use quiver_router::ip::bulk::Batch;
 use quiver_router::ip::control::{Path, PathAction, Source, TableIndex};
 use quiver_router::neighbour::NeighbourKey;
@@ -188,15 +189,15 @@ fn a_table_of_many_routes_goes_in_pieces() {
 #[test]
 fn a_configuration_of_many_routes_is_collected_in_pieces() {
     let mut bed = with_address6();
-    let few = breaths(&mut bed, |bed| drop(bed.router.compare_config(&[]).unwrap()));
+    let few = breaths(&mut bed, |bed| drop(config::compare_config(&mut bed.router, &[]).unwrap()));
     let batch = all(Family::Ip4, MANY, TableIndex::DEFAULT);
     bed.router.change_routes(Source::Config, batch).unwrap();
     let mut stated = Vec::new();
-    let many = breaths(&mut bed, |bed| stated = bed.router.compare_config(&[]).unwrap().removed);
+    let many = breaths(&mut bed, |bed| stated = config::compare_config(&mut bed.router, &[]).unwrap().removed);
     assert!(many >= few + PIECES, "{many} breaths, {few} of few routes");
     assert_eq!(stated.iter().filter(|line| line.starts_with("ip route add 5")).count(), MANY as usize);
     let file = std::env::temp_dir().join(format!("pieces-{}.conf", std::process::id()));
-    let many = breaths(&mut bed, |bed| drop(bed.router.save_config(Some(&file), false).unwrap()));
+    let many = breaths(&mut bed, |bed| drop(config::save_config(&mut bed.router, Some(&file), false).unwrap()));
     assert!(many >= few + PIECES, "{many} breaths, {few} of few routes");
     let saved = std::fs::read_to_string(&file).unwrap();
     std::fs::remove_file(&file).unwrap();

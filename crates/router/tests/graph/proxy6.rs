@@ -3,6 +3,7 @@
 
 use crate::bed::{Bed, Port, error};
 use crate::packet6::*;
+use quiver_router::nd;
 use wire::MacAddress;
 
 const ASKER: MacAddress = MacAddress([2, 0xaa, 0, 0, 0, 2]);
@@ -122,7 +123,7 @@ fn it_is_answered_for_where_its_network_is() {
     let saved = bed.command("show running-config").unwrap();
     assert!(saved.contains(&format!("set ip6 nd proxy {HOST} e1\n")), "{saved}");
     bed.command("delete interface e1").unwrap();
-    assert_eq!(bed.router.proxied_hosts().count(), 0);
+    assert_eq!(nd::proxy::proxied_hosts(&bed.router).count(), 0);
     assert_eq!(bed.router.ip.audit(), Ok(()));
 }
 
@@ -168,7 +169,7 @@ fn what_cannot_be_answered_for_is_refused() {
     bed.command(&format!("set ip6 nd proxy {HOST} e2 del")).unwrap();
     let index = bed.router.interfaces.find("e1").unwrap();
     for number in 1..quiver_router::nd::proxy::MAX_PROXIED as u32 {
-        bed.router.add_proxied_host(index, ip6(&format!("2001:db8::1:{number:x}"))).unwrap();
+        nd::proxy::add_proxied_host(&mut bed.router, index, ip6(&format!("2001:db8::1:{number:x}"))).unwrap();
     }
     let error = bed.command("set ip6 nd proxy 2001:db8::f e1").unwrap_err();
     assert!(error.contains("at most 1024"), "{error}");

@@ -3,6 +3,7 @@
 use crate::bed::{Bed, Port, error};
 use crate::bed6::*;
 use crate::packet6::*;
+use quiver_router::config;
 use quiver_router::neighbour::NeighbourKey;
 use quiver_router::neighbour::known::State;
 use quiver_router::neighbour::reachability::DELAY;
@@ -267,7 +268,7 @@ fn operators_say_how_long_an_answer_is_good_for() {
     }
     let shown = bed.command("show ip neighbor-config").unwrap();
     assert!(shown.contains("reachable-time:2"), "{shown}");
-    let saved: Vec<String> = bed.router.running_config().into_iter().map(|statement| statement.line).collect();
+    let saved: Vec<String> = config::running_config(&bed.router).into_iter().map(|statement| statement.line).collect();
     let line = "set ip neighbor-config ip6 limit 50000 interface-limit 16384 age 1200 reachable-time 2 norecycle";
     assert!(saved.iter().any(|saved| saved == line), "{saved:?}");
 }

@@ -4,6 +4,7 @@ use crate::bed::{Arrival, Bed, Errors, Port, error, host_mac};
 use crate::packet::*;
 use graph::buffer::{Offload, Segmentation};
 use graph::{InterfaceIndex, flag};
+use quiver_router::config;
 use quiver_router::neighbour::NeighbourKey;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -487,7 +488,7 @@ create sub-interfaces trunk 11 dot1ad any inner-dot1q any
 ";
     assert!(config.contains(expected), "{config}");
     let wanted = format!("create null interface name trunk\ncreate null interface name e1\n{config}");
-    let statements = bed.router.parse_config("file", &wanted).unwrap();
+    let statements = config::parse_config(&mut bed.router, "file", &wanted).unwrap();
     let lines: String = statements.iter().map(|statement| format!("{}\n", statement.line)).collect();
     assert!(lines.contains(expected), "{lines}");
 }

@@ -1,5 +1,6 @@
 //! `ping` from the router itself, printed as VPP prints it.
 
+use super::control;
 use super::{Answers, Line, Statistics, Wanted};
 use crate::Router;
 use command::{Args, Command, CommandError, CommandSet, Format, Reply, still_wanted};
@@ -39,16 +40,19 @@ fn ping(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError
     };
     let source = args.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
     let table = args.optional("table")?.map(|id| router.find_table(Family::of(destination), id)).transpose()?;
-    let answers = router.start_ping(Wanted {
-        table,
-        destination,
-        repeat: args.optional("repeat")?.unwrap_or(REPEAT),
-        size: args.optional("size")?.unwrap_or(SIZE),
-        interval: args.optional("interval")?.unwrap_or(INTERVAL),
-        source,
-        ttl: args.optional("ttl")?.unwrap_or(crate::icmp::OUR_TTL),
-        dont_fragment: args.flag("df-bit"),
-    })?;
+    let answers = control::start_ping(
+        router,
+        Wanted {
+            table,
+            destination,
+            repeat: args.optional("repeat")?.unwrap_or(REPEAT),
+            size: args.optional("size")?.unwrap_or(SIZE),
+            interval: args.optional("interval")?.unwrap_or(INTERVAL),
+            source,
+            ttl: args.optional("ttl")?.unwrap_or(crate::icmp::OUR_TTL),
+            dont_fragment: args.flag("df-bit"),
+        },
+    )?;
     Ok(Box::new(ShowPing { address: destination, answers }))
 }
 

@@ -3,7 +3,7 @@
 
 use super::Event;
 use super::awaited::{Awaited, Peer};
-use super::egress::{Egress, is_link_local};
+use super::egress::{self, Egress, is_link_local};
 use super::request::{EchoRequests, Request, headers_of};
 use crate::by_family::ByFamily;
 use crate::interface::standing::Standing;
@@ -243,151 +243,149 @@ impl Pings {
     }
 }
 
-impl Router {
-    /// Begins to ping a host. The first request is sent at once.
-    ///
-    /// # Errors
-    /// When there is no route to the host, the packet is too large for it, or too many pings run.
-    pub fn start_ping(&mut self, wanted: Wanted) -> Result<Answers, Error> {
-        let (destination, family) = (wanted.destination, wanted.family());
-        let is_broadcast = matches!(destination, IpAddr::V4(address) if address.is_broadcast());
-        if destination.is_unspecified() || destination.is_multicast() || is_broadcast {
-            return Err(PingError::NoHost(destination).into());
+/// Begins to ping a host. The first request is sent at once.
+///
+/// # Errors
+/// When there is no route to the host, the packet is too large for it, or too many pings run.
+pub fn start_ping(router: &mut Router, wanted: Wanted) -> Result<Answers, Error> {
+    let (destination, family) = (wanted.destination, wanted.family());
+    let is_broadcast = matches!(destination, IpAddr::V4(address) if address.is_broadcast());
+    if destination.is_unspecified() || destination.is_multicast() || is_broadcast {
+        return Err(PingError::NoHost(destination).into());
+    }
+    let interval = Duration::try_from_secs_f64(wanted.interval).ok();
+    let interval = interval.filter(|time| (MIN_INTERVAL..=MAX_INTERVAL).contains(time));
+    let interval = interval.ok_or(PingError::Interval)?;
+    // A ping whose client has gone makes room.
+    let left: Vec<u16> =
+        router.state::<Pings>().live.iter().filter(|ping| ping.is_left()).map(|ping| ping.identifier).collect();
+    left.into_iter().for_each(|identifier| end_ping(router, identifier));
+    if router.state::<Pings>().live.len() == MAX_PINGS {
+        return Err(PingError::TooMany.into());
+    }
+    let table = wanted.table.or(wanted.source.map(|index| router.table_of(index, family))).unwrap_or_default();
+    let out = way_of_ping(router, &wanted, table)?;
+    let headers = headers_of(family);
+    let (size, mtu) = (wanted.size, out.mtu.unwrap_or(u16::MAX));
+    let must_fit = wanted.dont_fragment || family == Family::Ip6;
+    if must_fit && headers + usize::from(size) > usize::from(mtu) {
+        return Err(PingError::TooLarge { size, mtu, headers }.into());
+    }
+    let source = match wanted.source {
+        Some(index) => egress::source_towards(router, index, destination),
+        None => out.source,
+    };
+    // The source and the destination of a request are of one family.
+    let source = source.filter(|source| Family::of(*source) == family);
+    let source = source.ok_or_else(|| egress::no_source(router, wanted.source.or(out.interface), destination))?;
+    if !has_member(router, family, table) {
+        return Err(PingError::NobodysTable(router.ip.id_of(table)).into());
+    }
+    let (lines, receiver) = crossbeam_channel::bounded(LINES);
+    let statistics = Arc::<Mutex<Statistics>>::default();
+    let identifier = router.state::<Pings>().free_identifier();
+    let answers = Answers { lines: receiver, statistics: statistics.clone() };
+    let now = Instant::now();
+    router.state_mut::<Pings>().live.push(Ping {
+        identifier,
+        table,
+        source,
+        wanted,
+        interval,
+        due: now,
+        outstanding: VecDeque::new(),
+        statistics,
+        lines,
+        is_over: false,
+    });
+    tick_pings(router, now);
+    Ok(answers)
+}
+
+fn way_of_ping(router: &Router, wanted: &Wanted, table: TableIndex) -> Result<Egress, PingError> {
+    let destination = wanted.destination;
+    match wanted.link() {
+        Some(link) => egress::egress_onto(router, link, destination),
+        None if is_link_local(destination) => Err(PingError::WhichLink(destination)),
+        None => egress::way_to(router, table, destination),
+    }
+}
+
+/// Whether some interface's received packets are looked up in this table, or it is the default table.
+fn has_member(router: &Router, family: Family, table: TableIndex) -> bool {
+    table == TableIndex::DEFAULT || router.interfaces.iter().any(|interface| interface.table(family) == table)
+}
+
+/// Handles a worker's report of a request or an answer.
+pub(crate) fn handle_ping(router: &mut Router, event: Event) {
+    let identifier = event.identifier();
+    if let Some(ping) = router.state_mut::<Pings>().live.iter_mut().find(|ping| ping.identifier == identifier) {
+        ping.answer(event);
+        if ping.is_complete() || ping.is_over {
+            end_ping(router, identifier);
         }
-        let interval = Duration::try_from_secs_f64(wanted.interval).ok();
-        let interval = interval.filter(|time| (MIN_INTERVAL..=MAX_INTERVAL).contains(time));
-        let interval = interval.ok_or(PingError::Interval)?;
-        // A ping whose client has gone makes room.
-        let left: Vec<u16> =
-            self.state::<Pings>().live.iter().filter(|ping| ping.is_left()).map(|ping| ping.identifier).collect();
-        left.into_iter().for_each(|identifier| self.end_ping(identifier));
-        if self.state::<Pings>().live.len() == MAX_PINGS {
-            return Err(PingError::TooMany.into());
-        }
-        let table = wanted.table.or(wanted.source.map(|index| self.table_of(index, family))).unwrap_or_default();
-        let out = self.way_of_ping(&wanted, table)?;
-        let headers = headers_of(family);
-        let (size, mtu) = (wanted.size, out.mtu.unwrap_or(u16::MAX));
-        let must_fit = wanted.dont_fragment || family == Family::Ip6;
-        if must_fit && headers + usize::from(size) > usize::from(mtu) {
-            return Err(PingError::TooLarge { size, mtu, headers }.into());
-        }
-        let source = match wanted.source {
-            Some(index) => self.source_towards(index, destination),
-            None => out.source,
+    }
+}
+
+/// Sends the requests that are due. Ends pings that have waited long enough for their answers, or whose client has
+/// gone.
+pub(crate) fn tick_pings(router: &mut Router, now: Instant) {
+    let due = router.state::<Pings>().live.iter().filter(|ping| ping.due <= now).map(|ping| ping.identifier);
+    for identifier in due.collect::<Vec<_>>() {
+        let ping = router.state::<Pings>().live.iter().find(|ping| ping.identifier == identifier);
+        let has_member = |ping: &Ping| has_member(router, ping.wanted.family(), ping.table);
+        let rx = ping.and_then(|ping| ping.wanted.link().or(has_member(ping).then_some(InterfaceIndex(0))));
+        let ping = router
+            .state_mut::<Pings>()
+            .live
+            .iter_mut()
+            .find(|ping| ping.identifier == identifier)
+            .expect("listed above");
+        let sent = ping.statistics().sent;
+        // A ping cannot go on either when no interface belongs to its table any more.
+        let Some(rx) = rx.filter(|_| sent < ping.wanted.repeat && !ping.is_left()) else {
+            end_ping(router, identifier);
+            continue;
         };
-        // The source and the destination of a request are of one family.
-        let source = source.filter(|source| Family::of(*source) == family);
-        let source = source.ok_or_else(|| self.no_source(wanted.source.or(out.interface), destination))?;
-        if !self.has_member(family, table) {
-            return Err(PingError::NobodysTable(self.ip.id_of(table)).into());
+        ping.statistics().sent += 1;
+        if ping.outstanding.len() == WINDOW {
+            ping.outstanding.pop_front();
         }
-        let (lines, receiver) = crossbeam_channel::bounded(LINES);
-        let statistics = Arc::<Mutex<Statistics>>::default();
-        let identifier = self.state::<Pings>().free_identifier();
-        let answers = Answers { lines: receiver, statistics: statistics.clone() };
-        let now = Instant::now();
-        self.state_mut::<Pings>().live.push(Ping {
-            identifier,
-            table,
-            source,
-            wanted,
-            interval,
-            due: now,
-            outstanding: VecDeque::new(),
-            statistics,
-            lines,
-            is_over: false,
-        });
-        self.tick_pings(now);
-        Ok(answers)
+        let sequence = sent + 1;
+        ping.outstanding.push_back(Outstanding { sequence, sent: None, answered: false });
+        // The last answer has as much time as a further request would give it, within bounds.
+        let patience = ping.interval.clamp(PATIENCE, MOST_PATIENCE);
+        ping.due = now + if sequence == ping.wanted.repeat { patience } else { ping.interval };
+        let Wanted { destination, size, ttl, dont_fragment, .. } = ping.wanted;
+        let (sequence, source, table, peer) = (sequence as u16, ping.source, ping.table, ping.wanted.peer());
+        let request = Request { rx, table, identifier, sequence, source, destination, size, ttl, dont_fragment };
+        // Before the request is sent, because the answer may come quickly.
+        change_awaited(router, peer.address, move |awaited| awaited.expect(identifier, peer, ANSWERS));
+        send_request(router, request);
     }
+}
 
-    fn way_of_ping(&self, wanted: &Wanted, table: TableIndex) -> Result<Egress, PingError> {
-        let destination = wanted.destination;
-        match wanted.link() {
-            Some(link) => self.egress_onto(link, destination),
-            None if is_link_local(destination) => Err(PingError::WhichLink(destination)),
-            None => self.way_to(table, destination),
+fn ping_nodes(router: &Router, host: IpAddr) -> super::Nodes {
+    router.state::<Pings>().nodes[Family::of(host)].expect("both families have nodes")
+}
+
+/// Changes, in all workers, which answers of a host the input node of its family waits for.
+fn change_awaited(router: &Router, host: IpAddr, change: impl Fn(&mut Awaited) + Copy + Send + 'static) {
+    let super::Nodes { input, awaited, .. } = ping_nodes(router, host);
+    router.graph.call(|_| Box::new(move |core| awaited(core, input).into_iter().for_each(change)));
+}
+
+fn send_request(router: &Router, request: Request) {
+    let requests = ping_nodes(router, request.destination).requests;
+    router.graph.call_one(SENDER, move |core| {
+        if let Some(requests) = core.node::<EchoRequests>(requests) {
+            requests.send(request);
         }
-    }
+    });
+}
 
-    /// Whether some interface's received packets are looked up in this table, or it is the default table.
-    fn has_member(&self, family: Family, table: TableIndex) -> bool {
-        table == TableIndex::DEFAULT || self.interfaces.iter().any(|interface| interface.table(family) == table)
-    }
-
-    /// Handles a worker's report of a request or an answer.
-    pub(crate) fn handle_ping(&mut self, event: Event) {
-        let identifier = event.identifier();
-        if let Some(ping) = self.state_mut::<Pings>().live.iter_mut().find(|ping| ping.identifier == identifier) {
-            ping.answer(event);
-            if ping.is_complete() || ping.is_over {
-                self.end_ping(identifier);
-            }
-        }
-    }
-
-    /// Sends the requests that are due. Ends pings that have waited long enough for their answers, or whose client has
-    /// gone.
-    pub(crate) fn tick_pings(&mut self, now: Instant) {
-        let due = self.state::<Pings>().live.iter().filter(|ping| ping.due <= now).map(|ping| ping.identifier);
-        for identifier in due.collect::<Vec<_>>() {
-            let ping = self.state::<Pings>().live.iter().find(|ping| ping.identifier == identifier);
-            let has_member = |ping: &Ping| self.has_member(ping.wanted.family(), ping.table);
-            let rx = ping.and_then(|ping| ping.wanted.link().or(has_member(ping).then_some(InterfaceIndex(0))));
-            let ping = self
-                .state_mut::<Pings>()
-                .live
-                .iter_mut()
-                .find(|ping| ping.identifier == identifier)
-                .expect("listed above");
-            let sent = ping.statistics().sent;
-            // A ping cannot go on either when no interface belongs to its table any more.
-            let Some(rx) = rx.filter(|_| sent < ping.wanted.repeat && !ping.is_left()) else {
-                self.end_ping(identifier);
-                continue;
-            };
-            ping.statistics().sent += 1;
-            if ping.outstanding.len() == WINDOW {
-                ping.outstanding.pop_front();
-            }
-            let sequence = sent + 1;
-            ping.outstanding.push_back(Outstanding { sequence, sent: None, answered: false });
-            // The last answer has as much time as a further request would give it, within bounds.
-            let patience = ping.interval.clamp(PATIENCE, MOST_PATIENCE);
-            ping.due = now + if sequence == ping.wanted.repeat { patience } else { ping.interval };
-            let Wanted { destination, size, ttl, dont_fragment, .. } = ping.wanted;
-            let (sequence, source, table, peer) = (sequence as u16, ping.source, ping.table, ping.wanted.peer());
-            let request = Request { rx, table, identifier, sequence, source, destination, size, ttl, dont_fragment };
-            // Before the request is sent, because the answer may come quickly.
-            self.change_awaited(peer.address, move |awaited| awaited.expect(identifier, peer, ANSWERS));
-            self.send_request(request);
-        }
-    }
-
-    fn ping_nodes(&self, host: IpAddr) -> super::Nodes {
-        self.state::<Pings>().nodes[Family::of(host)].expect("both families have nodes")
-    }
-
-    /// Changes, in all workers, which answers of a host the input node of its family waits for.
-    fn change_awaited(&self, host: IpAddr, change: impl Fn(&mut Awaited) + Copy + Send + 'static) {
-        let super::Nodes { input, awaited, .. } = self.ping_nodes(host);
-        self.graph.call(|_| Box::new(move |core| awaited(core, input).into_iter().for_each(change)));
-    }
-
-    fn send_request(&self, request: Request) {
-        let requests = self.ping_nodes(request.destination).requests;
-        self.graph.call_one(SENDER, move |core| {
-            if let Some(requests) = core.node::<EchoRequests>(requests) {
-                requests.send(request);
-            }
-        });
-    }
-
-    fn end_ping(&mut self, identifier: u16) {
-        let Some(at) = self.state::<Pings>().live.iter().position(|ping| ping.identifier == identifier) else { return };
-        let ping = self.state_mut::<Pings>().live.remove(at);
-        self.change_awaited(ping.wanted.destination, move |awaited| awaited.forget(identifier));
-    }
+fn end_ping(router: &mut Router, identifier: u16) {
+    let Some(at) = router.state::<Pings>().live.iter().position(|ping| ping.identifier == identifier) else { return };
+    let ping = router.state_mut::<Pings>().live.remove(at);
+    change_awaited(router, ping.wanted.destination, move |awaited| awaited.forget(identifier));
 }

@@ -8,7 +8,7 @@
 pub(crate) mod answer;
 pub(crate) mod awaited;
 pub(super) mod cli;
-mod control;
+pub mod control;
 mod egress;
 pub(crate) mod request;
 

@@ -9,8 +9,8 @@ use crate::events::EventSender;
 use crate::headers;
 use crate::interface::SharedViews;
 use crate::ip::control::TableIndex;
-use crate::ip::fibs::mark_of;
 use crate::ip6::reply_path::{ReplyPath, choose as choose_reply_path};
+use crate::table_index::mark_of;
 use graph::Lazy;
 use graph::buffer::{DATA_SIZE, HEADROOM};
 use graph::{

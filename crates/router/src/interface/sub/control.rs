@@ -1,9 +1,9 @@
 //! The control side of sub-interfaces.
 
 use super::{Found, Vid, VlanMatch, output};
-use crate::capability::Notice;
 use crate::interface::Interface;
 use crate::interface::control::Way;
+use crate::notice::Notice;
 use crate::{Error, Router};
 use drivers::{Carries, Device, Link, REFUSED, Transmit, TxOffloads};
 use graph::{Behaviour, Buffers, InterfaceIndex, NodeIndex, Vector};

@@ -6,4 +6,5 @@ pub mod key;
 pub mod out;
 pub(crate) mod pop;
 pub(crate) mod table;
+pub(crate) mod text;
 pub(crate) mod words;

@@ -9,6 +9,7 @@ use graph::{Behaviour, CounterTable, InterfaceIndex, PerInterface};
 use quiver_router::capability::{
     Chapter, Description, FeatureSpec, Notice, Part, Phase, Stage, Starting, Statement, no_more,
 };
+use quiver_router::config;
 use quiver_router::{CAPABILITIES, Coded, Error, Router};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -150,10 +151,14 @@ mod tests {
         let (mut bed, [e0, ..]) = bed();
         bed.command("create loopback interface instance 7").unwrap();
         bed.command("set interface ttl-floor loop7 9").unwrap();
-        let stated: Vec<String> = bed.router.running_config().into_iter().map(|one| one.line).collect();
+        let stated: Vec<String> = config::running_config(&bed.router).into_iter().map(|one| one.line).collect();
         // The other router has none of this one's ports, which no command made.
         let own: Vec<&String> = stated.iter().filter(|line| line.contains("loop7")).collect();
-        let wanted = bed.router.parse_config("file", &own.iter().map(|line| format!("{line}\n")).collect::<String>());
+        let wanted = config::parse_config(
+            &mut bed.router,
+            "file",
+            &own.iter().map(|line| format!("{line}\n")).collect::<String>(),
+        );
         assert!(wanted.unwrap().iter().any(|one| one.line == "set interface ttl-floor loop7 9"));
         bed.command("delete interface loop7").unwrap();
         set(&mut bed.router, e0.index, Some(3)).unwrap();

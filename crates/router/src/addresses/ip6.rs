@@ -1,12 +1,13 @@
 //! IPv6 on interfaces: whether they take part, their addresses, and the routes that those bring.
 
 use super::MAX_ADDRESSES;
-use super::ip6::{Ip6Error, Settings, link_local_network, subnet_router_anycast};
-use super::standing::Detecting;
-use crate::capability::{Change, Notice, Parting};
+use crate::farewell::Parting;
+use crate::interface::ip6::{Ip6Error, Settings, link_local_network, subnet_router_anycast};
+use crate::interface::standing::Detecting;
 use crate::ip::class;
 use crate::ip::control::{Path, PathAction, Source, TableIndex};
-use crate::neighbour::NeighbourKey;
+use crate::neighbour_key::NeighbourKey;
+use crate::notice::{Change, Notice};
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::net::Ipv6Addr;
@@ -301,7 +302,7 @@ impl Router {
     }
 
     /// The same for all addresses of an interface.
-    pub(super) fn detect_all_duplicates(&mut self, index: InterfaceIndex) {
+    pub(crate) fn detect_all_duplicates(&mut self, index: InterfaceIndex) {
         let Ok(interface) = self.interfaces.get(index) else { return };
         let of_networks = interface.ip6.addresses.iter().map(|prefix| prefix.address());
         let addresses: Vec<_> = of_networks.chain(interface.ip6.link_local).collect();
@@ -309,7 +310,7 @@ impl Router {
     }
 
     /// An interface is usable no more.
-    pub(super) fn suspend_detection(&mut self, index: InterfaceIndex) {
+    pub(crate) fn suspend_detection(&mut self, index: InterfaceIndex) {
         if let Some(detector) = self.state::<Detecting>().0 {
             (detector.suspend)(self, index);
         }

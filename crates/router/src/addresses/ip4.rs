@@ -1,13 +1,11 @@
-//! Addresses of interfaces, and the routes that they bring.
+//! IPv4 addresses of interfaces.
 
-use crate::capability::{Change, Notice};
+use super::MAX_ADDRESSES;
 use crate::ip::control::{Path, PathAction, Source};
+use crate::notice::{Change, Notice};
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use wire::{Family, Prefix, Prefix4};
-
-/// Most addresses of an interface.
-pub const MAX_ADDRESSES: usize = 64;
 
 impl Router {
     /// Adds an address with its network. The first one is the primary.
