@@ -7,9 +7,9 @@ use command::{CommandLine, CommandSet, Files, Format, complete_lines};
 use control::startup::{LogLevel, PageSize, StartupConfig};
 use control::{CliClient, CliServer, Executor, SessionDefaults, add_session_commands, exec};
 use crossbeam_channel::{Receiver, Sender, bounded, select};
-use router::config;
+use router::config::{self, Configuration};
 use router::inspect::VERSION;
-use router::logging::{By, ClassSettings, Level, Logging};
+use router::logging::{self, By, ClassSettings, Level, Logging};
 use router::{Options, Router};
 use std::io::{IsTerminal, Read};
 use std::os::unix::process::CommandExt;
@@ -190,7 +190,7 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
         ..Options::default()
     };
     let mut router = Router::new(options).map_err(|error| error.to_string())?;
-    start_log(&router.log, config)?;
+    start_log(logging::of(&router), config)?;
     let crashes = config.unix.crash_dir.clone().unwrap_or_else(|| config.unix.runtime_dir.clone());
     crash::install(crashes.clone(), crash::Process { started, config: config_file.map(PathBuf::from) });
     heap::at_the_end(crash::report_no_memory).map_err(|error| format!("handler of SIGABRT: {error}"))?;
@@ -200,14 +200,14 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
     control_watch::start(&router.pace.status).map_err(|error| format!("control watch: {error}"))?;
     cores::pin("control", config.cpu.main_core);
     router.files = files(config)?;
-    router.config.startup = config.unix.startup_config.clone();
+    router.startup = config.unix.startup_config.clone();
     router.pace.set_between(|_| notify::alive());
 
     let commands = Arc::new(all_commands(config, config_file));
     let script = config.unix.startup_config.as_deref().filter(|file| is_script(&commands, file));
     let restored = match script {
         Some(_) => {
-            router.config.startup = None;
+            router.startup = None;
             Restored::Nothing
         }
         None => {
@@ -362,7 +362,7 @@ enum Restored {
 
 /// Applies the saved configuration, if there is one.
 fn restore(router: &mut Router) -> Restored {
-    let Some(file) = router.config.startup.clone() else { return Restored::Nothing };
+    let Some(file) = router.startup.clone() else { return Restored::Nothing };
     let file = file.display();
     match config::restore_config(router) {
         Ok(None) => {
@@ -372,7 +372,7 @@ fn restore(router: &mut Router) -> Restored {
         Ok(Some(done)) => log::info!("saved configuration {file}: {done} commands done"),
         Err(error) => log::error!("saved configuration: {error}"),
     }
-    match router.config.failed_at_start {
+    match router.state::<Configuration>().failed_at_start {
         0 => Restored::Whole,
         failed => {
             let complaint = format!("saved configuration {file}: {failed} commands failed");

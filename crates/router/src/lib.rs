@@ -15,8 +15,10 @@ pub mod by_family;
 pub mod capability;
 pub mod capture;
 mod chunks;
+pub mod code;
 pub mod config;
 pub mod dhcp;
+mod error;
 pub mod ethernet;
 mod events;
 mod farewell;
@@ -48,6 +50,7 @@ pub mod packet_generator;
 pub mod punt;
 mod random;
 mod rate;
+pub mod reach;
 pub mod reassembly;
 pub(crate) mod reply;
 pub mod router_advertisement;
@@ -57,6 +60,7 @@ mod table_index;
 pub mod tap;
 pub mod vlan;
 
+pub use error::Error;
 pub use events::QUEUE as EVENT_QUEUE;
 
 use capability::start::{Forget, Shared, SharedCore, States};
@@ -64,8 +68,7 @@ use capability::{Starting, When};
 use chunks::Chunks;
 use command::{CommandSet, Files};
 use events::Events;
-use graph::{Graph, GraphError, Pool};
-use inspect::StallWatch;
+use graph::{Graph, Pool};
 use interface::exit::Exits;
 use interface::link_watch::LinkWatch;
 use interface::{InterfaceCounters, Interfaces, SharedViews, ViewTable};
@@ -74,211 +77,24 @@ use ip::count::CounterSlots;
 use ip::fibs::SharedTables;
 use ip::labels::table::{LabelTables, SharedLabels};
 use ip::{Fibs4, Fibs6};
-use logging::Logging;
 use neighbour::known::Neighbours;
 use neighbour::table::Table;
 use notice::Notices;
 use rcu::{Domain, Published};
 use std::collections::HashSet;
-use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tables::object::ObjectsFull;
 use tables::{Fib4, Fib6, Objects};
-use wire::{MacAddress, Prefix, Prefix4};
 
 /// Retired objects that are freed before other clients are answered again.
 const COLLECTED: usize = 16_384;
 /// How often retired objects are checked while there are any.
 const RECLAIM_INTERVAL: Duration = Duration::from_millis(20);
 
-impl From<io::Error> for Error {
-    fn from(error: io::Error) -> Error {
-        match error.kind() {
-            io::ErrorKind::OutOfMemory => Error::NoMemory,
-            _ => Error::System(error),
-        }
-    }
-}
-
 /// Refuses work that takes memory step by step when memory is exhausted.
 fn check_memory() -> Result<(), Error> {
     heap::has_room().then_some(()).ok_or(Error::NoMemory)
-}
-
-/// Why an operation was refused.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("{0}: there is none")]
-    NoSuchObject(object::ObjectId),
-    #[error("{0}: routes lead to it, remove these first ('show ip fib')")]
-    ObjectInUse(object::ObjectId),
-    #[error(transparent)]
-    Encapsulation(#[from] midchain::EncapsulationError),
-    #[error("no memory: the process may not have more ('ulimit -v', LimitAS=); delete something, or raise that limit")]
-    NoMemory,
-    #[error("no interface named '{0}' (show interface lists them)")]
-    NoSuchInterface(String),
-    #[error("an interface named '{0}' exists already")]
-    NameTaken(String),
-    #[error("'{0}' is no interface name: a letter, then up to {max} in all of letters, digits, - _ . / :",
-        max = interface::names::MAX_NAME)]
-    BadName(String),
-    #[error("'{0}' is no tag: up to {max} letters, digits, - _ . / : @ +", max = interface::names::MAX_TAG)]
-    BadTag(String),
-    #[error("'{0}' is no interface name: commands take it for something else")]
-    ReservedName(String),
-    #[error("too many interfaces")]
-    TooManyInterfaces,
-    #[error("mtu {0}: must be {min} to {max}", min = interface::control::MIN_MTU, max = interface::control::MAX_MTU)]
-    BadMtu(u16),
-    #[error("mtu {0}: IPv6 packets may have {min} bytes on every link (RFC 8200 5), set at least that",
-        min = wire::ipv6::MIN_MTU)]
-    BadIp6Mtu(u16),
-    #[error("mtu {mtu}: the device of {name} does not carry packets as long as that: {source}")]
-    LinkMtuRefused { mtu: u16, name: String, source: io::Error },
-    #[error("{name} has the address {mac} already")]
-    MacThere { mac: MacAddress, name: String },
-    #[error("a limit of {limit} neighbours: {stated} static ones are there ('ip neighbor ... del' removes one)")]
-    MoreNeighboursStated { stated: usize, limit: usize },
-    #[error("{0} is an address of this router: packets for the host go to a next hop of its own")]
-    PuntToOurselves(IpAddr),
-    #[error("{address} is where '{word} punt redirect' sends packets for the host: it is the host's")]
-    PuntedTo { address: IpAddr, word: &'static str },
-    #[error("no worker {worker}: there are {workers}, counted from 0 ('show threads')")]
-    NoSuchWorker { worker: usize, workers: usize },
-    #[error("worker {0} is stuck ('show threads'): queues stay where they are until it goes on")]
-    WorkerStuck(usize),
-    #[error("{0} has no receive queue")]
-    NothingReceived(String),
-    #[error("{name} has no receive queue {number}: there are {queues}, counted from 0 ('show interface rx-placement')")]
-    NoSuchQueue { name: String, number: u16, queues: usize },
-    #[error("{0} cannot tell when something arrives: it can only be polled")]
-    NoInterrupts(String),
-    #[error("{mac} is an extra address of {name}: 'set interface secondary-mac-address {name} {mac} del' first")]
-    MacIsSecondary { mac: MacAddress, name: String },
-    #[error("{name} does not have the extra address {mac}")]
-    NoSuchMac { mac: MacAddress, name: String },
-    #[error("{name} has no device of its own but {parent}'s: set it for {parent}")]
-    NoDevice { name: String, parent: String },
-    #[error("too many extra addresses of {0} (at most {max})", max = interface::MAX_SECONDARY_MACS)]
-    TooManyMacs(String),
-    #[error("{0} is a loopback interface: it has no neighbours")]
-    NoNeighbours(String),
-    #[error("{0} is a sub-interface itself")]
-    SubInterfaceOfOne(String),
-    #[error("{wanted}: {name} takes those frames already ({takes})")]
-    FramesTaken { wanted: interface::sub::VlanMatch, takes: interface::sub::VlanMatch, name: String },
-    #[error(
-        "{name} takes frames whose tags are not known beforehand ({takes}): only one that is made with exact-match \
-         and VLAN numbers, or untagged, can have an address"
-    )]
-    NoStation { name: String, takes: interface::sub::VlanMatch },
-    #[error("{name} is named after {parent}: that can have another name")]
-    NamedAfterParent { name: String, parent: String },
-    #[error("{name} has no link of its own but {parent}'s ('set interface mtu packet' limits its packets)")]
-    NoLink { name: String, parent: String },
-    #[error("{0} is no sub-interface ('delete interface {0}' removes it)")]
-    NoSubInterface(String),
-    #[error("host interface {host} is {name} already")]
-    HostInterfaceTaken { host: String, name: String },
-    #[error("{0} is no station's address (it is zero or a group's)")]
-    BadInterfaceMac(MacAddress),
-    #[error("{0} is no neighbour's address (it is zero or a group's)")]
-    BadNeighbourMac(MacAddress),
-    #[error("{0} is no neighbour's address (it is no host's)")]
-    BadNeighbourAddress(IpAddr),
-    #[error("{0} is no address for an interface (RFC 1812 5.3.7: not a host's, or the first or last of its network)")]
-    BadAddress(Prefix),
-    #[error("{wanted} overlaps with {taken} on {name}")]
-    AddressTaken { wanted: Prefix, taken: Prefix, name: String },
-    #[error("{name} has the address {prefix} already")]
-    AddressThere { prefix: Prefix, name: String },
-    #[error("{name} does not have the address {prefix}")]
-    NoSuchAddress { prefix: Prefix, name: String },
-    #[error(transparent)]
-    Ip6(#[from] ip6::Ip6Error),
-    #[error(transparent)]
-    Proxy(#[from] nd::proxy::ProxyError),
-    #[error("too many addresses on one interface (at most {max})", max = addresses::MAX_ADDRESSES)]
-    TooManyAddresses,
-    #[error("{prefix} on {name} is leased by DHCP ('set dhcp client del intfc {name}' gives it back)")]
-    Leased { prefix: Prefix4, name: String },
-    #[error("{0} gets its address by DHCP: 'set dhcp client del intfc {0}' first")]
-    DhcpClientThere(String),
-    #[error("no route {0}")]
-    NoSuchRoute(Prefix),
-    #[error("route {0} has no such path")]
-    NoSuchPath(Prefix),
-    #[error("too many paths (at most {max})", max = ip::control::MAX_PATHS)]
-    TooManyPaths,
-    #[error("too many different lists of paths")]
-    TooManyPathLists,
-    #[error("the next hops of {0} are reached by the route to {0} itself: it would lead nowhere")]
-    RouteLoop(Prefix),
-    #[error(transparent)]
-    Unnumbered(#[from] interface::unnumbered::UnnumberedError),
-    #[error(transparent)]
-    NextHop(#[from] ip::next_hop::NextHopError),
-    #[error("no neighbour {0}")]
-    NoSuchNeighbour(IpAddr),
-    #[error("packets of {0} would be punted to where they came from")]
-    PuntToItself(String),
-    #[error("no such punt redirect (show {word} punt redirect lists them)")]
-    NoSuchPunt { word: &'static str },
-    #[error("UDP port {port} is listened to already: {description}")]
-    PortTaken { port: u16, description: String },
-    #[error("too many UDP ports are listened to (at most {max})", max = local::control::MAX_PORTS)]
-    TooManyPorts,
-    #[error("too many neighbours (at most {0}; set ip neighbor-config)")]
-    TooManyNeighbours(u32),
-    #[error("too many neighbours on one interface (at most {0}; set ip neighbor-config)")]
-    TooManyNeighboursHere(u32),
-    #[error("{0} to {1} is no range of addresses: it ends before it starts")]
-    EmptyRange(Ipv4Addr, Ipv4Addr),
-    #[error("{0} to {1} is there already")]
-    RangeThere(Ipv4Addr, Ipv4Addr),
-    #[error("no such range: {0} to {1} (show arp proxy lists them)")]
-    NoSuchRange(Ipv4Addr, Ipv4Addr),
-    #[error("too many ranges (at most {max})", max = neighbour::policy::MAX_RANGES)]
-    TooManyRanges,
-    #[error(transparent)]
-    Filter(#[from] wire::filter::FilterError),
-    #[error(transparent)]
-    Ping(#[from] icmp::ping::PingError),
-    #[error("{name}: {source}")]
-    Device { name: String, source: io::Error },
-    #[error(transparent)]
-    TableFull(#[from] ip::TableFull),
-    #[error(transparent)]
-    Table(#[from] ip::TableError),
-    #[error(transparent)]
-    Mpls(#[from] mpls::MplsError),
-    #[error("{} routes are counted, which is the most ('show ip route counters' lists them)", ip::count::MAX_COUNTED)]
-    TooManyCounted,
-    #[error(transparent)]
-    Objects(#[from] ObjectsFull),
-    #[error(transparent)]
-    Graph(#[from] GraphError),
-    #[error(transparent)]
-    Open(#[from] drivers::OpenError),
-    #[error(transparent)]
-    System(io::Error),
-    #[error("{0}")]
-    Capability(Box<dyn Coded>),
-}
-
-/// Why a capability refused an operation. Its text is for people; programs compare its code.
-pub trait Coded: std::error::Error + Send + Sync + 'static {
-    /// Names the reason. It begins with the capability's name, and never changes.
-    fn code(&self) -> &'static str;
-}
-
-impl<E: Coded> From<E> for Error {
-    fn from(error: E) -> Error {
-        Error::Capability(Box::new(error))
-    }
 }
 
 /// All capabilities of this crate.
@@ -343,12 +159,9 @@ pub struct Router {
     pub ip: Ip,
     pub neighbours: Neighbours,
     pub counters: InterfaceCounters,
-    /// The log of this router; the program that runs the router feeds it.
-    pub log: Arc<Logging>,
     pub(crate) view: SharedViews,
     /// From where packets leave by interfaces.
     exits: Exits,
-    pub(crate) clears: inspect::Clears,
     devices: Devices,
     /// See [`Options::commit`].
     pub(crate) commit: &'static str,
@@ -356,7 +169,8 @@ pub struct Router {
     pub(crate) closing: HashSet<String>,
     /// The number of interfaces ever created.
     pub(crate) generation: u64,
-    pub config: config::control::Configuration,
+    /// The file of the saved configuration, which the program looks at when it starts.
+    pub startup: Option<PathBuf>,
     /// How a listing that is being written gets its next page.
     pub listings: listing::Listings,
     /// When a long command pauses to answer other clients.
@@ -364,8 +178,6 @@ pub struct Router {
     /// The part of the file system that commands may reach.
     pub files: Files,
     pub(crate) links: LinkWatch,
-    stalls: StallWatch,
-    pub(crate) trace_filter: Option<inspect::TraceFilter>,
     events: Events,
     /// When the process became a router.
     pub started: Instant,
@@ -496,19 +308,15 @@ impl Router {
             ip,
             neighbours: Neighbours::new(table, shared.of(&domain)),
             counters,
-            log: Arc::default(),
             view,
             exits,
-            clears: inspect::Clears::default(),
             devices: options.devices,
             commit: options.commit,
-            config: config::control::Configuration::default(),
+            startup: None,
             listings: listing::Listings::default(),
             pace: pace::Pace::default(),
             files: Files::anywhere(),
             links: LinkWatch::default(),
-            stalls: StallWatch::default(),
-            trace_filter: None,
             events,
             started: Instant::now(),
             _last: LastCollection(domain),
@@ -555,7 +363,7 @@ pub fn commands() -> CommandSet<Router> {
 /// The commands of capabilities.
 pub fn commands_of(capabilities: capability::List) -> CommandSet<Router> {
     let mut set = CommandSet::new();
-    set.guard_paths(config::may_reach);
+    set.guard_paths(reach::may_reach);
     capabilities.iter().for_each(|capability| (capability.commands)(&mut set));
     set
 }

@@ -3,7 +3,7 @@
 use super::file::{self, Direction, Packet};
 use crate::events::EventSender;
 use crate::inspect::predicate;
-use crate::{Coded, Error, Router};
+use crate::{Error, Router};
 use command::FileError;
 use crossbeam_channel::Receiver;
 use graph::capture::{Counts, Point, Request, Session};
@@ -38,17 +38,13 @@ pub enum CaptureError {
     Write(#[from] FileError),
 }
 
-impl Coded for CaptureError {
-    fn code(&self) -> &'static str {
-        match self {
-            CaptureError::Running(_) => "capture-running",
-            CaptureError::NotRunning => "capture-not-running",
-            CaptureError::TooLarge { .. } => "capture-too-large",
-            CaptureError::Name(_) => "capture-bad-file-name",
-            CaptureError::Write(_) => "capture-not-written",
-        }
-    }
-}
+crate::codes! { CaptureError {
+    Running => "capture-running",
+    NotRunning => "capture-not-running",
+    TooLarge => "capture-too-large",
+    Name => "capture-bad-file-name",
+    Write => "capture-not-written",
+} }
 
 /// What to capture.
 pub struct Wanted {

@@ -3,8 +3,9 @@
 use super::collect;
 use super::plan::{Difference, Step, steps};
 use crate::capability::Statement;
+use crate::reach::is_same;
 use crate::{Devices, Options, Router, check_memory, commands_of};
-use command::{CommandError, CommandSet, FileError, Files, PathKind, complete_lines};
+use command::{CommandError, CommandSet, FileError, Files, complete_lines};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -47,30 +48,6 @@ pub enum ConfigError {
     Router(#[from] crate::Error),
 }
 
-/// Whether two names are of one file, as far as there is one.
-/// Whether a command may reach what it names: files, sockets and namespaces beneath [`Router::files`].
-///
-/// # Errors
-/// When it lies outside.
-pub(crate) fn may_reach(router: &Router, kind: PathKind, name: &str) -> Result<(), CommandError> {
-    let path = Path::new(name);
-    let outcome = match kind {
-        // The file of the program's own configuration may be named, too.
-        PathKind::File if router.config.startup.as_ref().is_some_and(|startup| is_same(path, startup)) => Ok(()),
-        PathKind::File => router.files.check_name(path),
-        // Of these only paths are in the file system.
-        PathKind::Socket if drivers::memif::is_abstract(name) => Ok(()),
-        PathKind::Namespace if !name.contains('/') && name != ".." => Ok(()),
-        PathKind::Socket | PathKind::Namespace => router.files.check_inside(path),
-    };
-    outcome.map_err(CommandError::from)
-}
-
-fn is_same(one: &Path, other: &Path) -> bool {
-    let real = |path: &Path| path.canonicalize().ok();
-    one == other || real(one).is_some_and(|file| Some(file) == real(other))
-}
-
 fn aftermath(not_undone: &[String]) -> String {
     match not_undone {
         [] => "nothing was changed".into(),
@@ -91,8 +68,6 @@ fn carry_out(router: &mut Router, line: &str) -> Result<(), CommandError> {
 /// What is remembered of files and loads.
 #[derive(Default)]
 pub struct Configuration {
-    /// Where `save` writes and the program looks at start.
-    pub startup: Option<PathBuf>,
     /// Commands of that file that failed at start.
     pub failed_at_start: usize,
     /// What was before the last load.
@@ -111,7 +86,7 @@ impl Configuration {
 
 /// The commands by which configuration is stated and taken away.
 fn stating(router: &Router) -> Arc<CommandSet<Router>> {
-    router.config.commands.get_or_init(|| Arc::new(commands_of(router.capabilities))).clone()
+    router.state::<Configuration>().commands.get_or_init(|| Arc::new(commands_of(router.capabilities))).clone()
 }
 
 /// A router without devices and workers: what a file of configuration would make.
@@ -120,7 +95,7 @@ fn plan(router: &Router) -> Result<Router, crate::Error> {
     let (buffers, huge_pages, devices) = (PLAN_BUFFERS, false, Devices::DryRun);
     let options = Options { buffers, huge_pages, devices, workers, ..Options::default() };
     let plan = Router::with(options, router.capabilities)?;
-    let _ = plan.config.commands.set(stating(router));
+    let _ = plan.state::<Configuration>().commands.set(stating(router));
     plan.graph.has_no_workers();
     Ok(plan)
 }
@@ -132,29 +107,29 @@ fn plan(router: &Router) -> Result<Router, crate::Error> {
 /// # Errors
 /// When it cannot be read.
 pub fn restore_config(router: &mut Router) -> Result<Option<usize>, ConfigError> {
-    let Some(file) = router.config.startup.clone() else { return Ok(None) };
+    let Some(file) = router.startup.clone() else { return Ok(None) };
     // The program's own configuration names it, not a command.
     if !file.exists() {
         return Ok(None);
     }
     let name = file.display().to_string();
     // Until it is read: a file that makes no sense must not be overwritten either.
-    router.config.failed_at_start = 1;
+    router.state_mut::<Configuration>().failed_at_start = 1;
     let text = Files::anywhere().read_text(&file, MAX_FILE)?;
     let lines = complete_lines(&text).map_err(|error| ConfigError::Line {
         file: name.clone(),
         line: error.number,
         message: error.message,
     })?;
-    router.config.failed_at_start = 0;
+    router.state_mut::<Configuration>().failed_at_start = 0;
     for line in &lines {
         router.breathe();
         if let Err(error) = carry_out(router, &line.text) {
             log::error!("{name}:{}: {error}", line.number);
-            router.config.failed_at_start += 1;
+            router.state_mut::<Configuration>().failed_at_start += 1;
         }
     }
-    Ok(Some(lines.len() - router.config.failed_at_start))
+    Ok(Some(lines.len() - router.state::<Configuration>().failed_at_start))
 }
 
 /// What a file states, checked whole.
@@ -205,9 +180,9 @@ pub fn compare_config(router: &mut Router, wanted: &[Statement]) -> Result<Diffe
 /// When nothing was loaded, and as [`compare_config`].
 pub fn compare_config_before(router: &mut Router) -> Result<Difference, ConfigError> {
     // It is taken out and put back: nothing changes the router meanwhile.
-    let before = router.config.before.take().ok_or(ConfigError::NothingBefore)?;
+    let before = router.state_mut::<Configuration>().before.take().ok_or(ConfigError::NothingBefore)?;
     let difference = compare_config(router, &before);
-    router.config.before = Some(before);
+    router.state_mut::<Configuration>().before = Some(before);
     difference
 }
 
@@ -221,7 +196,7 @@ pub fn load_config(
     wanted: &[Statement],
     confirm: Option<Duration>,
 ) -> Result<Difference, ConfigError> {
-    if router.config.deadline.is_some() {
+    if router.state::<Configuration>().deadline.is_some() {
         return Err(ConfigError::Unconfirmed);
     }
     let before = collect::collect_config(router)?;
@@ -235,9 +210,9 @@ pub fn load_config(
     let (removed, added) = (difference.removed.len(), difference.added.len());
     let waits = if confirm.is_some() { ", to be confirmed" } else { "" };
     log::info!("configuration changed as a whole: {removed} commands gone, {added} come{waits}");
-    let past = router.config.before.replace(before);
+    let past = router.state_mut::<Configuration>().before.replace(before);
     router.aside(move || drop(past));
-    router.config.deadline = confirm.map(|time| Instant::now() + time);
+    router.state_mut::<Configuration>().deadline = confirm.map(|time| Instant::now() + time);
     Ok(difference)
 }
 
@@ -246,7 +221,7 @@ pub fn load_config(
 /// # Errors
 /// When nothing waits for that.
 pub fn confirm_config(router: &mut Router) -> Result<(), ConfigError> {
-    router.config.deadline.take().ok_or(ConfigError::NothingToConfirm)?;
+    router.state_mut::<Configuration>().deadline.take().ok_or(ConfigError::NothingToConfirm)?;
     log::info!("the loaded configuration is confirmed");
     Ok(())
 }
@@ -256,21 +231,21 @@ pub fn confirm_config(router: &mut Router) -> Result<(), ConfigError> {
 /// # Errors
 /// When nothing was loaded, or see [`load_config`].
 pub fn rollback_config(router: &mut Router) -> Result<Difference, ConfigError> {
-    let wanted = router.config.before.take().ok_or(ConfigError::NothingBefore)?;
+    let wanted = router.state_mut::<Configuration>().before.take().ok_or(ConfigError::NothingBefore)?;
     // It is no longer to be confirmed, however this ends: or it would be tried for ever.
-    router.config.deadline = None;
+    router.state_mut::<Configuration>().deadline = None;
     let result = load_config(router, &wanted, None);
-    match router.config.before {
+    match router.state::<Configuration>().before {
         Some(_) => router.aside(move || drop(wanted)),
         // Nothing has changed: it is still what was before.
-        None => router.config.before = Some(wanted),
+        None => router.state_mut::<Configuration>().before = Some(wanted),
     }
     result
 }
 
 /// Goes back when a load was not confirmed in time.
 pub(crate) fn tick_config(router: &mut Router, now: Instant) {
-    if router.config.deadline.is_none_or(|deadline| now < deadline) {
+    if router.state::<Configuration>().deadline.is_none_or(|deadline| now < deadline) {
         return;
     }
     match rollback_config(router) {
@@ -314,18 +289,18 @@ fn take_each(router: &mut Router, steps: Vec<Step>) -> Result<(), ConfigError> {
 /// When there is none or it cannot be written, then it is as it was; when a load waits for
 /// its confirmation.
 pub fn save_config(router: &mut Router, file: Option<&Path>, force: bool) -> Result<(PathBuf, usize), ConfigError> {
-    let file = match (file, &router.config.startup) {
+    let file = match (file, &router.startup) {
         (Some(file), _) => file.to_path_buf(),
         (None, Some(startup)) => startup.clone(),
         (None, None) => return Err(ConfigError::NoStartupFile),
     };
-    if router.config.deadline.is_some() {
+    if router.state::<Configuration>().deadline.is_some() {
         return Err(ConfigError::Unconfirmed);
     }
-    let is_startup = router.config.startup.as_ref().is_some_and(|startup| is_same(&file, startup));
-    if is_startup && router.config.failed_at_start > 0 && !force {
+    let is_startup = router.startup.as_ref().is_some_and(|startup| is_same(&file, startup));
+    if is_startup && router.state::<Configuration>().failed_at_start > 0 && !force {
         let name = file.display().to_string();
-        return Err(ConfigError::WouldLose { count: router.config.failed_at_start, file: name });
+        return Err(ConfigError::WouldLose { count: router.state::<Configuration>().failed_at_start, file: name });
     }
     let lines = collect::collect_lines(router, MAX_FILE - HEADING)?;
     // The program's own configuration names that file, not a command.
@@ -341,7 +316,7 @@ pub fn save_config(router: &mut Router, file: Option<&Path>, force: bool) -> Res
     })?;
     log::info!("configuration saved to {}: {count} commands", file.display());
     if is_startup {
-        router.config.failed_at_start = 0;
+        router.state_mut::<Configuration>().failed_at_start = 0;
     }
     Ok((file, count))
 }

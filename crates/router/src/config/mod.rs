@@ -15,16 +15,19 @@ pub mod control;
 mod plan;
 
 pub use collect::running_config;
-pub(crate) use control::may_reach;
 pub use control::{
-    ConfigError, compare_config, load_config, parse_config, restore_config, rollback_config, save_config,
+    ConfigError, Configuration, compare_config, load_config, parse_config, restore_config, rollback_config, save_config,
 };
 
 use crate::capability::{Description, Tick};
 
 pub(crate) const CAPABILITY: Description = Description {
     name: "config",
+    start: |starting| {
+        starting.own(Configuration::default());
+        Ok(())
+    },
     commands: cli::register,
-    ticks: &[Tick::new(control::tick_config, |router| router.config.next_due())],
+    ticks: &[Tick::new(control::tick_config, |router| router.state::<Configuration>().next_due())],
     ..Description::NONE
 };

@@ -11,7 +11,7 @@ use crate::agenda::{Agenda, Timed};
 use crate::interface::Interface;
 use crate::ip::control::{Path, PathAction, Source};
 use crate::local;
-use crate::{Coded, Error, Router, random};
+use crate::{Error, Router, random};
 use graph::{InterfaceIndex, PerInterface};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -153,14 +153,10 @@ pub enum DhcpError {
     BadHostName(String),
 }
 
-impl Coded for DhcpError {
-    fn code(&self) -> &'static str {
-        match self {
-            DhcpError::NoClient(_) => "dhcp-no-client",
-            DhcpError::BadHostName(_) => "dhcp-bad-host-name",
-        }
-    }
-}
+crate::codes! { DhcpError {
+    NoClient => "dhcp-no-client",
+    BadHostName => "dhcp-bad-host-name",
+} }
 
 /// How long to wait for an answer to try number `tries`, counted from 0.
 fn patience(tries: u32) -> Duration {

@@ -2,7 +2,7 @@
 
 use super::node::{NODE, Shares};
 use crate::capability::Notice;
-use crate::{Coded, Error, Router};
+use crate::{Error, Router};
 use graph::{InterfaceIndex, PerInterface, edge};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -104,13 +104,9 @@ pub enum HandoffError {
     NothingToHand(String),
 }
 
-impl Coded for HandoffError {
-    fn code(&self) -> &'static str {
-        match self {
-            HandoffError::NothingToHand(_) => "handoff-nothing-received",
-        }
-    }
-}
+crate::codes! { HandoffError {
+    NothingToHand => "handoff-nothing-received",
+} }
 
 /// Has the packets of an interface shared out among workers by flow, or stay on the workers that receive them.
 ///

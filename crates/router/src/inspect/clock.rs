@@ -1,5 +1,6 @@
 //! `show clock`, `show uptime`: the time as the router and its workers see it.
 
+use super::Clears;
 use super::worker_name;
 use crate::Router;
 use command::{Args, Command, CommandSet, reply};
@@ -16,7 +17,7 @@ pub fn register(set: &mut CommandSet<Router>) {
             "show clock",
             "Show the time, and when each worker began its last round.",
             |router: &mut Router, _: &Args| {
-                let since = |ticks: u64| time::seconds(ticks.saturating_sub(router.clears.origin));
+                let since = |ticks: u64| time::seconds(ticks.saturating_sub(router.state::<Clears>().origin));
                 let workers = (0..router.graph.workers()).map(|thread| WorkerClock {
                     thread: thread + 1,
                     name: worker_name(thread),

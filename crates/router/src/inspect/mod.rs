@@ -22,6 +22,7 @@ mod vlib_graph;
 
 pub use meanings::{Meaning, errors_guide, meanings};
 pub use stall_watch::StallWatch;
+use trace_filter::Filtering;
 pub use trace_filter::TraceFilter;
 pub(crate) use trace_filter::predicate;
 
@@ -36,8 +37,14 @@ use std::time::Instant;
 
 pub(crate) const CAPABILITY: Description = Description {
     name: "inspect",
+    start: |starting| {
+        starting.own(Clears::default());
+        starting.own(StallWatch::default());
+        starting.own(Filtering::default());
+        Ok(())
+    },
     commands: register,
-    ticks: &[Tick::new(stall_watch::tick_stalls, |router| router.stalls.next_due())],
+    ticks: &[Tick::new(stall_watch::tick_stalls, |router| router.state::<StallWatch>().next_due())],
     values: &[("node", |router| router.graph.nodes().iter().map(|node| node.name.clone()).collect())],
     ..Description::NONE
 };

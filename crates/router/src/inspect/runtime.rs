@@ -1,5 +1,6 @@
 //! `show runtime`: what each node did since the last clear, as VPP prints it.
 
+use super::Clears;
 use super::task::Task;
 use super::worker_name;
 use crate::Router;
@@ -24,8 +25,8 @@ pub fn register(set: &mut CommandSet<Router>) {
     }
     set.add(Command::new("clear runtime", "Reset the counters of nodes.", |router: &mut Router, _: &Args| {
         router.graph.clear_runtime();
-        router.clears.punts = (0..router.graph.workers()).map(|thread| punts(router, thread)).collect();
-        router.clears.runtime = Instant::now();
+        router.state_mut::<Clears>().punts = (0..router.graph.workers()).map(|thread| punts(router, thread)).collect();
+        router.state_mut::<Clears>().runtime = Instant::now();
         reply(Done)
     }));
 }
@@ -183,7 +184,7 @@ struct ShownThread {
 
 impl ShownThread {
     fn of(router: &Router, thread: usize, only: Option<NodeIndex>, idle_too: bool) -> ShownThread {
-        let seconds = router.clears.runtime.elapsed().as_secs_f64();
+        let seconds = router.state::<Clears>().runtime.elapsed().as_secs_f64();
         let word = |word| router.graph.counters().workers.value(thread, word, 0) as f64;
         let rate = |value: f64| value / seconds;
         let all = router.graph.nodes();
@@ -191,7 +192,7 @@ impl ShownThread {
         let (packets, calls) = internal.fold((0, 0), |(p, c), node| (p + node.vectors, c + node.filled));
         let wanted = all.iter().filter(|node| only.is_none_or(|only| only == node.index));
         let nodes = wanted.map(|node| ShownNode::of(router, thread, node));
-        let cleared = router.clears.punts.get(thread).copied().unwrap_or(0);
+        let cleared = router.state::<Clears>().punts.get(thread).copied().unwrap_or(0);
         ShownThread {
             thread: Some(thread + 1),
             name: worker_name(thread),

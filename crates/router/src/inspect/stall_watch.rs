@@ -131,11 +131,12 @@ pub(crate) fn stuck_with(router: &Router, worker: usize) -> Stuck {
 pub(crate) fn tick_stalls(router: &mut Router, now: Instant) {
     // A little early is fine when control is awake anyway: an idle control thread should wake once a second, not
     // twice.
-    if router.stalls.due.is_some_and(|due| now + INTERVAL / 2 < due) {
+    if router.state::<StallWatch>().due.is_some_and(|due| now + INTERVAL / 2 < due) {
         return;
     }
-    router.stalls.due = Some(now + INTERVAL);
-    router.stalls.seen.resize(router.graph.workers(), Seen::Fine);
+    router.state_mut::<StallWatch>().due = Some(now + INTERVAL);
+    let workers = router.graph.workers();
+    router.state_mut::<StallWatch>().seen.resize(workers, Seen::Fine);
     for worker in 0..router.graph.workers() {
         let (long, time) = match router.graph.worker_state(worker) {
             WorkerState::Stalled(time) => (router.graph.round_began(worker), time.as_secs_f64()),
@@ -144,8 +145,8 @@ pub(crate) fn tick_stalls(router: &mut Router, now: Instant) {
         // Reads /proc only when a worker seems stuck.
         let task = long.and_then(|_| Task::of(router.graph.worker_lwp(worker)?));
         let (is_runnable, used) = task.map_or((false, 0), |task| (task.is_runnable, task.used));
-        let (seen, verdict) = router.stalls.seen[worker].look(long, is_runnable, used);
-        router.stalls.seen[worker] = seen;
+        let (seen, verdict) = router.state_mut::<StallWatch>().seen[worker].look(long, is_runnable, used);
+        router.state_mut::<StallWatch>().seen[worker] = seen;
         let name = worker_name(worker);
         match verdict {
             Some(Verdict::Stuck) => {

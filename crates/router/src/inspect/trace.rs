@@ -1,5 +1,7 @@
 //! `trace add`, `show trace`: single packets on their way.
 
+use super::Clears;
+use super::trace_filter::Filtering;
 use super::trace_filter::notice;
 use super::unresolved::waiting;
 use crate::Router;
@@ -28,7 +30,7 @@ pub fn register(set: &mut CommandSet<Router>) {
                 }
                 let count = args.parse::<u32>("count")?.min(MAX_TRACED);
                 router.graph.call(|_| Box::new(move |core| core.tracer.arm(node, count)));
-                reply(Text(router.trace_filter.as_ref().map(notice).unwrap_or_default()))
+                reply(Text(router.state::<Filtering>().0.as_ref().map(notice).unwrap_or_default()))
             },
         )
         .example("trace add af-packet-input 10"),
@@ -57,7 +59,7 @@ fn show(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, CommandError
         let (number, name) = (thread + 1, super::worker_name(thread));
         threads.push(TracedThread { thread: number, name, unheard: unheard.clone(), packets: packets.collect() });
     }
-    reply(ShowTrace { filter: router.trace_filter.as_ref().map(notice), threads })
+    reply(ShowTrace { filter: router.state::<Filtering>().0.as_ref().map(notice), threads })
 }
 
 impl TracedPacket {
@@ -124,7 +126,7 @@ fn traced(router: &Router, step: &Snapshot) -> TracedStep {
         }
         None => "(removed node)".into(),
     };
-    TracedStep { seconds: time::seconds(step.ticks.saturating_sub(router.clears.origin)), node: name, text }
+    TracedStep { seconds: time::seconds(step.ticks.saturating_sub(router.state::<Clears>().origin)), node: name, text }
 }
 
 #[derive(Serialize)]

@@ -16,6 +16,10 @@ pub struct TraceFilter {
     filter: Arc<Filter>,
 }
 
+/// The filter that is set, if there is one.
+#[derive(Default)]
+pub(super) struct Filtering(pub Option<TraceFilter>);
+
 /// A filter as the graph takes it.
 pub(crate) fn predicate(filter: &Arc<Filter>, wanted: bool) -> Predicate {
     let filter = filter.clone();
@@ -42,7 +46,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         reply(Done)
     }));
     set.add(Command::new("show trace filter", "Show the trace filter.", |router: &mut Router, _: &Args| {
-        let filter = router.trace_filter.as_ref();
+        let filter = router.state::<Filtering>().0.as_ref();
         reply(ShowFilter {
             mode: filter.map_or("none", |filter| if filter.include { "include" } else { "exclude" }),
             expression: filter.map(|filter| filter.filter.to_string()),
@@ -77,7 +81,7 @@ fn set_trace_filter(router: &mut Router, filter: Option<TraceFilter>) {
         let predicate = filter.as_ref().map(|filter| predicate(&filter.filter, filter.include));
         Box::new(move |core| core.tracer.set_filter(predicate))
     });
-    router.trace_filter = filter;
+    router.state_mut::<Filtering>().0 = filter;
 }
 
 #[derive(Serialize)]

@@ -80,6 +80,16 @@ pub enum Ip6Error {
     WouldNotFit { name: String, mtu: u16 },
 }
 
+crate::codes! { Ip6Error {
+    BadAddress => "ip6-bad-address",
+    LinkLocal => "ip6-link-local",
+    NotLinkLocal => "ip6-not-link-local",
+    NotEnabled => "ip6-not-enabled",
+    HasAddresses => "ip6-has-addresses",
+    LinkTooSmall => "ip6-link-too-small",
+    WouldNotFit => "ip6-would-not-fit",
+} }
+
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ip6View {
     /// The routing table of packets that it receives.

@@ -34,6 +34,16 @@ pub enum UnnumberedError {
     NotBorrowing { name: String },
 }
 
+crate::codes! { UnnumberedError {
+    Itself => "unnumbered-itself",
+    Numbered => "unnumbered-numbered",
+    LenderBorrows => "unnumbered-lender-borrows",
+    Lends => "unnumbered-lends",
+    Borrows => "unnumbered-borrows",
+    OtherTable => "unnumbered-other-table",
+    NotBorrowing => "unnumbered-not-borrowing",
+} }
+
 impl Interfaces {
     /// The addresses that an interface speaks with: its own with their networks, or those that it
     /// borrows, without.

@@ -40,6 +40,17 @@ pub enum NextHopError {
     LinkLocal { hop: IpAddr },
 }
 
+crate::codes! { NextHopError {
+    NoHost => "next-hop-no-host",
+    Own => "next-hop-own",
+    Edge => "next-hop-edge",
+    OffLink => "next-hop-off-link",
+    OffLinkOf => "next-hop-off-link-of",
+    OnWhichLink => "next-hop-on-which-link",
+    OtherFamily => "next-hop-other-family",
+    LinkLocal => "next-hop-link-local",
+} }
+
 /// What is wrong with an address that cannot belong to a host.
 fn not_a_host(address: IpAddr) -> Option<&'static str> {
     match address {

@@ -49,6 +49,14 @@ pub enum EncapsulationError {
     TooManyFixUps,
 }
 
+crate::codes! { EncapsulationError {
+    Length => "encapsulation-length",
+    Version => "encapsulation-version",
+    Ttl => "encapsulation-ttl",
+    NoTable => "encapsulation-no-table",
+    TooManyFixUps => "encapsulation-too-many-fix-ups",
+} }
+
 impl Encapsulation {
     fn check(&self) -> Result<(IpAddr, Vec<u8>), EncapsulationError> {
         let mut header = self.header.clone();

@@ -63,6 +63,23 @@ pub enum TableError {
     IntoItself(u32),
 }
 
+crate::codes! { TableError {
+    NotThere => "table-not-there",
+    There => "table-there",
+    Default => "table-default",
+    TooMany => "table-too-many",
+    NoMemory => "table-no-memory",
+    OfInterface => "table-of-interface",
+    OfTunnel => "table-of-tunnel",
+    InUse => "table-in-use",
+    InUseByLabel => "table-in-use-by-label",
+    HasAddresses => "table-has-addresses",
+    HasDhcpClient => "table-has-dhcp-client",
+    Limit => "table-limit",
+    RoutesStay => "table-routes-stay",
+    IntoItself => "table-into-itself",
+} }
+
 /// A table for a few routes; it grows when there are many.
 fn new_fib(family: Family, domain: &Arc<Domain>) -> Result<Fib, TableError> {
     let options = fib4::Options { begins_with_slots: false, ..fib4::Options::default() };

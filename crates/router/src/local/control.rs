@@ -11,6 +11,20 @@ use wire::Family;
 /// The most ports, of both families, that may have a listener.
 pub const MAX_PORTS: usize = 1024;
 
+/// Why nobody can listen to a port.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LocalError {
+    #[error("UDP port {port} is listened to already: {description}")]
+    PortTaken { port: u16, description: String },
+    #[error("too many UDP ports are listened to (at most {max})", max = MAX_PORTS)]
+    TooManyPorts,
+}
+
+crate::codes! { LocalError {
+    PortTaken => "local-port-taken",
+    TooManyPorts => "local-too-many-ports",
+} }
+
 /// A node that takes the datagrams of a family to a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UdpListener {
@@ -51,10 +65,10 @@ impl UdpListeners {
 /// When the port already has a listener, there is no such node, or too many ports have listeners.
 pub fn listen_udp(router: &mut Router, family: Family, port: u16, node: &str, description: &str) -> Result<(), Error> {
     if let Some(other) = router.state::<UdpListeners>().all.get(&(port, family)) {
-        return Err(Error::PortTaken { port, description: other.description.clone() });
+        return Err(LocalError::PortTaken { port, description: other.description.clone() }.into());
     }
     if router.state::<UdpListeners>().all.len() >= MAX_PORTS {
-        return Err(Error::TooManyPorts);
+        return Err(LocalError::TooManyPorts.into());
     }
     let edge = router.graph.connect(router.state::<UdpListeners>().nodes[family], node)?;
     let listener = UdpListener { node: node.into(), description: description.into(), edge };

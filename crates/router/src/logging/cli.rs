@@ -24,7 +24,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         "clear logging",
         "Clear the log that `show logging` shows.",
         |router: &mut Router, _: &Args| {
-            router.log.clear();
+            super::of(router).clear();
             reply(Done)
         },
     ));
@@ -47,7 +47,7 @@ pub fn register(set: &mut CommandSet<Router>) {
             "set logging size {default | <entries:u32 16..65536> : size}",
             "Set how many entries `show logging` keeps.",
             |router: &mut Router, args: &Args| {
-                router.log.set_size(By::Command, args.optional("entries")?);
+                super::of(router).set_size(By::Command, args.optional("entries")?);
                 reply(Done)
             },
         )
@@ -60,7 +60,8 @@ pub fn register(set: &mut CommandSet<Router>) {
             "Set how long a class is silent after it exceeded its rate limit.",
             |router: &mut Router, args: &Args| {
                 let seconds: Option<u32> = args.optional("seconds")?;
-                router.log.set_throttle_time(By::Command, seconds.map(|seconds| Duration::from_secs(seconds.into())));
+                super::of(router)
+                    .set_throttle_time(By::Command, seconds.map(|seconds| Duration::from_secs(seconds.into())));
                 reply(Done)
             },
         )
@@ -79,16 +80,16 @@ fn set_class(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, Command
     if settings == ClassSettings::default() {
         return fail("set logging class: expected one of level, syslog-level, rate-limit after the class");
     }
-    match router.log.set_class(By::Command, args.text("class")?, settings) {
+    match super::of(router).set_class(By::Command, args.text("class")?, settings) {
         Ok(()) => reply(Done),
         Err(error) => fail(error.to_string()),
     }
 }
 
 fn show_logging(router: &mut Router, _: &Args) -> Result<Box<dyn Reply>, CommandError> {
-    let suppressed = router.log.suppressed().into_iter();
+    let suppressed = super::of(router).suppressed().into_iter();
     reply(ShowLogging {
-        entries: router.log.entries(),
+        entries: super::of(router).entries(),
         suppressed: suppressed.map(|(class, messages)| Suppressed { class, messages }).collect(),
     })
 }
@@ -122,7 +123,7 @@ impl fmt::Display for ShowLogging {
 }
 
 fn show_configuration(router: &mut Router, _: &Args) -> Result<Box<dyn Reply>, CommandError> {
-    let log = &router.log;
+    let log = super::of(router);
     let name = |level: Level| level.name();
     let classes = log.classes();
     let of_class = |(class, settings): (&String, &super::Class)| ClassConfiguration {

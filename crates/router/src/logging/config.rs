@@ -5,7 +5,7 @@ use crate::Router;
 use crate::capability::Statement;
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
-    into.extend(router.log.configuration().into_iter().map(|line| {
+    into.extend(super::of(router).configuration().into_iter().map(|line| {
         let undo = match line.strip_prefix("set logging class ").and_then(|rest| rest.split_once(' ')) {
             Some((class, _)) => {
                 format!("set logging class {class} level default syslog-level default rate-limit default")

@@ -19,6 +19,7 @@ pub use level::Level;
 pub use ring::Entry;
 pub use timestamp::Timestamp;
 
+use crate::Router;
 use crate::capability::{Description, Part, Phase};
 use ring::Ring;
 use std::collections::BTreeMap;
@@ -29,11 +30,20 @@ use throttle::{Throttle, Verdict};
 
 pub(crate) const CAPABILITY: Description = Description {
     name: "logging",
+    start: |starting| {
+        starting.own(Arc::<Logging>::default());
+        Ok(())
+    },
     commands: cli::register,
     statements: &[(Phase::Log, Part::Few(config::statements))],
-    values: &[("class", |router| router.log.class_names())],
+    values: &[("class", |router| of(router).class_names())],
     ..Description::NONE
 };
+
+/// The log of a router; the program that runs the router feeds it.
+pub fn of(router: &Router) -> &Arc<Logging> {
+    router.state()
+}
 
 /// By default, how many entries are kept; then the fewest and most.
 pub const DEFAULT_SIZE: u32 = 512;

@@ -4,7 +4,7 @@ mod cli;
 
 use crate::capability::Description;
 use crate::interface::kind::{InterfaceConfig, InterfaceKind, option};
-use crate::{Coded, Error, Router};
+use crate::{Error, Router};
 use drivers::{Device, OpenError, loopback};
 use wire::MacAddress;
 
@@ -39,13 +39,9 @@ pub enum LoopbackError {
     Taken { instance: u32, name: String },
 }
 
-impl Coded for LoopbackError {
-    fn code(&self) -> &'static str {
-        match self {
-            LoopbackError::Taken { .. } => "loopback-taken",
-        }
-    }
-}
+crate::codes! { LoopbackError {
+    Taken => "loopback-taken",
+} }
 
 /// The lowest number that no loopback has and whose name is free.
 fn free_instance(router: &mut Router) -> u32 {

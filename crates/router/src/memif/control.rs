@@ -1,7 +1,7 @@
 //! memif sockets by number, and the thread that keeps their connections, which starts with the first memif interface.
 
 use crate::interface::Interface;
-use crate::{Coded, Error, Router};
+use crate::{Error, Router};
 use drivers::memif::{ConnectionHandle, Keeper, MemifStatus, check_socket};
 use drivers::{Device, OpenError, memif};
 use graph::Pool;
@@ -30,17 +30,13 @@ pub enum MemifError {
     DefaultSocket,
 }
 
-impl Coded for MemifError {
-    fn code(&self) -> &'static str {
-        match self {
-            MemifError::NoSuchSocket(_) => "memif-no-such-socket",
-            MemifError::SocketThere { .. } => "memif-socket-there",
-            MemifError::FileThere { .. } => "memif-file-there",
-            MemifError::SocketUsed { .. } => "memif-socket-used",
-            MemifError::DefaultSocket => "memif-default-socket",
-        }
-    }
-}
+crate::codes! { MemifError {
+    NoSuchSocket => "memif-no-such-socket",
+    SocketThere => "memif-socket-there",
+    FileThere => "memif-file-there",
+    SocketUsed => "memif-socket-used",
+    DefaultSocket => "memif-default-socket",
+} }
 
 /// The router's memif state, apart from its interfaces.
 pub struct Memif {

@@ -35,6 +35,15 @@ pub enum ProxyError {
     TooMany,
 }
 
+crate::codes! { ProxyError {
+    NoHost => "nd-proxy-no-host",
+    Ours => "nd-proxy-ours",
+    There => "nd-proxy-there",
+    NotThere => "nd-proxy-not-there",
+    Answered => "nd-proxy-answered",
+    TooMany => "nd-proxy-too-many",
+} }
+
 /// The hosts that the router answers for, and the interfaces behind which they are.
 #[derive(Default)]
 pub(super) struct Proxied(BTreeSet<(InterfaceIndex, Ipv6Addr)>);

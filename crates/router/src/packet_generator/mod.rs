@@ -8,7 +8,7 @@ mod stall;
 
 use crate::capability::{Chapter, Description, Notice, Part, Phase, Stage, Starting};
 use crate::interface::kind::InterfaceKind;
-use crate::{Coded, Error, Router};
+use crate::{Error, Router};
 use drivers::pg::{self, PgInput, Stream};
 use graph::{Behaviour, Core, InterfaceIndex, NodeIndex, Snapshot};
 use kind::Generator;
@@ -103,14 +103,10 @@ pub enum GeneratorError {
     StreamTaken(String),
 }
 
-impl Coded for GeneratorError {
-    fn code(&self) -> &'static str {
-        match self {
-            GeneratorError::NoSuchStream(_) => "packet-generator-no-such-stream",
-            GeneratorError::StreamTaken(_) => "packet-generator-stream-taken",
-        }
-    }
-}
+crate::codes! { GeneratorError {
+    NoSuchStream => "packet-generator-no-such-stream",
+    StreamTaken => "packet-generator-stream-taken",
+} }
 
 /// All streams, in the order of their creation.
 pub fn streams(router: &Router) -> &[StreamInfo] {

@@ -18,6 +18,26 @@ use wire::Family;
 /// A bound on punted packets, as operators set it: so many a second, and a tenth of that at once.
 pub const MAX_RATE: u32 = 10_000_000;
 
+/// Why packets for the host cannot be sent there, or no longer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PuntError {
+    #[error("{0} is an address of this router: packets for the host go to a next hop of its own")]
+    ToOurselves(IpAddr),
+    #[error("{address} is where '{word} punt redirect' sends packets for the host: it is the host's")]
+    PuntedTo { address: IpAddr, word: &'static str },
+    #[error("packets of {0} would be punted to where they came from")]
+    ToItself(String),
+    #[error("no such punt redirect (show {word} punt redirect lists them)")]
+    NotThere { word: &'static str },
+}
+
+crate::codes! { PuntError {
+    ToOurselves => "punt-to-ourselves",
+    PuntedTo => "punt-address-taken",
+    ToItself => "punt-to-itself",
+    NotThere => "punt-no-such-redirect",
+} }
+
 /// A way to the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redirect {
@@ -114,10 +134,10 @@ pub fn add_punt_redirect(
     rx.map(|index| router.interfaces.get(index).map(drop)).transpose()?;
     let name = &router.interfaces.get(interface)?.name;
     if rx == Some(interface) {
-        return Err(Error::PuntToItself(name.clone()));
+        return Err(PuntError::ToItself(name.clone()).into());
     }
     if is_own_beside(router, interface, next_hop) {
-        return Err(Error::PuntToOurselves(next_hop));
+        return Err(PuntError::ToOurselves(next_hop).into());
     }
     if !crate::headers::is_one_host(next_hop) {
         return Err(Error::BadNeighbourAddress(next_hop));
@@ -159,7 +179,8 @@ fn is_own_in(router: &Router, table: TableIndex, index: InterfaceIndex, address:
 /// # Errors
 /// When they had none.
 pub fn remove_punt_redirect(router: &mut Router, family: Family, rx: Option<InterfaceIndex>) -> Result<(), Error> {
-    let gone = router.state_mut::<Punts>().of_mut(family).remove(rx).ok_or(Error::NoSuchPunt { word: word(family) })?;
+    let gone =
+        router.state_mut::<Punts>().of_mut(family).remove(rx).ok_or(PuntError::NotThere { word: word(family) })?;
     publish_ways(router, family, [rx], [gone.interface]);
     router.ip.release(gone.adjacency);
     Ok(())
@@ -193,7 +214,7 @@ fn check_not_punted_to(router: &Router, index: InterfaceIndex, address: IpAddr) 
     let from = (address, InterfaceIndex(0), None);
     let to_it = router.state::<Punts>().of(family).by_hop.range(from..).take_while(|(hop, ..)| *hop == address);
     match to_it.into_iter().any(|(_, way, _)| is_it(*way)) {
-        true => Err(Error::PuntedTo { address, word: word(family) }),
+        true => Err(PuntError::PuntedTo { address, word: word(family) }.into()),
         false => Ok(()),
     }
 }
@@ -204,7 +225,7 @@ fn check_punted_move(router: &Router, index: InterfaceIndex, family: Family, to:
     let known = router.state::<Punts>().of(family);
     let mut ways = known.by(index).filter_map(|rx| known.redirects.get(&rx));
     match ways.find(|redirect| is_own_in(router, to, index, redirect.next_hop)) {
-        Some(redirect) => Err(Error::PuntToOurselves(redirect.next_hop)),
+        Some(redirect) => Err(PuntError::ToOurselves(redirect.next_hop).into()),
         None => Ok(()),
     }
 }

@@ -1,6 +1,5 @@
 //! What operators may have a router advertise on a link (RFC 4861 section 6.2.1), within the bounds of the RFC.
 
-use crate::Coded;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use wire::Prefix6;
@@ -51,23 +50,19 @@ pub enum SettingsError {
     NotThere(String),
 }
 
-impl Coded for SettingsError {
-    fn code(&self) -> &'static str {
-        match self {
-            SettingsError::MaxInterval(_) => "router-advertisement-longest-interval",
-            SettingsError::MinInterval { .. } => "router-advertisement-shortest-interval",
-            SettingsError::Lifetime { .. } => "router-advertisement-lifetime",
-            SettingsError::Preferred { .. } => "router-advertisement-preferred-lifetime",
-            SettingsError::NoPrefix(_) => "router-advertisement-no-prefix",
-            SettingsError::NoServer(_) => "router-advertisement-no-server",
-            SettingsError::NoDomain(_) => "router-advertisement-no-domain",
-            SettingsError::TooManyServers => "router-advertisement-too-many-servers",
-            SettingsError::SearchTooLong(_) => "router-advertisement-search-too-long",
-            SettingsError::TooManyPrefixes => "router-advertisement-too-many-prefixes",
-            SettingsError::NotThere(_) => "router-advertisement-not-there",
-        }
-    }
-}
+crate::codes! { SettingsError {
+    MaxInterval => "router-advertisement-longest-interval",
+    MinInterval => "router-advertisement-shortest-interval",
+    Lifetime => "router-advertisement-lifetime",
+    Preferred => "router-advertisement-preferred-lifetime",
+    NoPrefix => "router-advertisement-no-prefix",
+    NoServer => "router-advertisement-no-server",
+    NoDomain => "router-advertisement-no-domain",
+    TooManyServers => "router-advertisement-too-many-servers",
+    SearchTooLong => "router-advertisement-search-too-long",
+    TooManyPrefixes => "router-advertisement-too-many-prefixes",
+    NotThere => "router-advertisement-not-there",
+} }
 
 /// What the router advertises about a prefix. Times are in seconds; [`FOREVER`] means no end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

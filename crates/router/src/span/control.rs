@@ -3,7 +3,7 @@
 use super::{INPUT, Listeners, OUTPUT, SpanDestination};
 use crate::capability::Notice;
 use crate::interface::output::OUTPUT_ARC;
-use crate::{Coded, Error, Router};
+use crate::{Error, Router};
 use graph::{EdgeIndex, InterfaceIndex, NodeIndex, PerInterface};
 use std::collections::BTreeMap;
 
@@ -77,15 +77,11 @@ pub enum SpanError {
     NotWhole(String),
 }
 
-impl Coded for SpanError {
-    fn code(&self) -> &'static str {
-        match self {
-            SpanError::ToItself(_) => "span-to-itself",
-            SpanError::TooMany(_) => "span-too-many",
-            SpanError::NotWhole(_) => "span-not-whole",
-        }
-    }
-}
+crate::codes! { SpanError {
+    ToItself => "span-to-itself",
+    TooMany => "span-too-many",
+    NotWhole => "span-not-whole",
+} }
 
 /// Has `destination` listen to what `source` receives (`rx`), sends (`tx`), or both, instead of what it listened to
 /// there before; with neither it no longer listens.

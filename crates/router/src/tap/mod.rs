@@ -4,7 +4,7 @@ mod cli;
 
 use crate::capability::{Chapter, Description, Stage};
 use crate::interface::kind::{self, InterfaceConfig, InterfaceKind, PortSyntax, host_claim, option, queues_option};
-use crate::{Coded, Error, Router};
+use crate::{Error, Router};
 use drivers::tap::{self, TapOptions};
 use drivers::{Device, OpenError, stand_in};
 use wire::MacAddress;
@@ -35,13 +35,9 @@ pub enum TapError {
     Taken { id: u32, name: String },
 }
 
-impl Coded for TapError {
-    fn code(&self) -> &'static str {
-        match self {
-            TapError::Taken { .. } => "tap-taken",
-        }
-    }
-}
+crate::codes! { TapError {
+    Taken => "tap-taken",
+} }
 
 /// The lowest number that no TAP has, and whose device no interface here uses in the namespace.
 fn free_id(router: &mut Router, namespace: Option<&str>) -> u32 {

@@ -449,13 +449,13 @@ fn whatever_is_typed_gets_an_answer_or_an_error_in_words() {
 
 #[test]
 fn the_log_is_shown_as_vpp_shows_it() {
-    use quiver_router::logging::Level;
+    use quiver_router::logging::{self, Level};
     let mut running = Running::new();
     running.must("set logging class neighbor level debug rate-limit 9");
     running.must("set logging class ip4 syslog-level err");
-    running.router.log.record("neighbor", Level::Debug, "asked\x1b[2J");
-    running.router.log.record("plugin/load", Level::Notice, "no debug here");
-    running.router.log.record("plugin/load", Level::Debug, "never seen");
+    logging::of(&running.router).record("neighbor", Level::Debug, "asked\x1b[2J");
+    logging::of(&running.router).record("plugin/load", Level::Notice, "no debug here");
+    logging::of(&running.router).record("plugin/load", Level::Debug, "never seen");
     let shown = running.must("show log");
     let lines: Vec<&str> = shown.lines().collect();
     assert_eq!(lines.len(), 2, "{shown}");
@@ -469,10 +469,10 @@ fn the_log_is_shown_as_vpp_shows_it() {
     assert!(shown.contains("\nneighbor               debug          all            9\n"), "{shown}");
     assert!(shown.contains("\nip4                    notice         err            50\n"), "{shown}");
     assert_eq!(
-        running.router.log.configuration(),
+        logging::of(&running.router).configuration(),
         ["set logging class ip4 syslog-level err", "set logging class neighbor level debug rate-limit 9"]
     );
-    for line in running.router.log.configuration() {
+    for line in logging::of(&running.router).configuration() {
         running.must(&line);
     }
     running.must("set logging class neighbor level default rate-limit default");
@@ -480,7 +480,7 @@ fn the_log_is_shown_as_vpp_shows_it() {
     running.must("set logging size default");
     running.must("set logging unthrottle-time 3");
     assert_eq!(
-        running.router.log.configuration(),
+        logging::of(&running.router).configuration(),
         ["set logging unthrottle-time 3", "set logging class ip4 syslog-level err"]
     );
     running.must("clear logging");

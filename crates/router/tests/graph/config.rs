@@ -4,8 +4,8 @@ use crate::commands::any_line;
 use crate::packet::Random;
 use command::{CommandSet, Files};
 use quiver_router::capability::Statement;
-use quiver_router::config;
 use quiver_router::config::ConfigError;
+use quiver_router::config::{self, Configuration};
 use quiver_router::neighbour::NeighbourKey;
 use quiver_router::{Devices, Options, Router};
 use std::collections::BTreeMap;
@@ -169,9 +169,9 @@ fn a_question_in_a_file_is_refused() {
     let mut desk = Bench::new();
     let refusal = desk.try_to(&format!("load {file}")).unwrap_err();
     assert_eq!(refusal, format!("load: {file}:2: a question ('?') states no configuration"));
-    desk.router.config.startup = Some(file.into());
+    desk.router.startup = Some(file.into());
     assert_eq!(config::restore_config(&mut desk.router).unwrap(), Some(1));
-    assert_eq!(desk.router.config.failed_at_start, 1);
+    assert_eq!(desk.router.state::<Configuration>().failed_at_start, 1);
 }
 
 #[test]
@@ -498,12 +498,12 @@ fn a_save_can_be_loaded_and_a_start_that_failed_in_part_is_not_overwritten() {
     let mut desk = Bench::of(EVERYTHING);
     assert!(desk.try_to("save").unwrap_err().contains("no file to save to"));
     let startup = directory.0.join("startup.cli");
-    desk.router.config.startup = Some(startup.clone());
+    desk.router.startup = Some(startup.clone());
     let count = config::running_config(&desk.router).len();
     assert_eq!(desk.must("save"), format!("{}: {count} commands saved\n", startup.display()));
     assert_eq!(desk.must(&format!("load {}", startup.display())), "no difference\n");
 
-    desk.router.config.failed_at_start = 2;
+    desk.router.state_mut::<Configuration>().failed_at_start = 2;
     let refusal = desk.try_to("save").unwrap_err();
     assert!(refusal.contains("2 commands of") && refusal.contains("'save force'"), "{refusal}");
     // Under any name of the startup file.
@@ -517,14 +517,14 @@ fn a_save_can_be_loaded_and_a_start_that_failed_in_part_is_not_overwritten() {
     desk.must("save");
     let text = desk.config();
     let mut next = Bench::new();
-    next.router.config.startup = Some(startup.clone());
+    next.router.startup = Some(startup.clone());
     assert_eq!(config::restore_config(&mut next.router).unwrap(), Some(count));
     assert_eq!(next.config(), text);
 
     // One line is invalid: the other lines are restored, and the file is not overwritten.
     std::fs::write(&startup, text.replacen("create tap id 0 name tap0", "create tap id nonsense", 1)).unwrap();
     let mut partial = Bench::new();
-    partial.router.config.startup = Some(startup.clone());
+    partial.router.startup = Some(startup.clone());
     assert_eq!(config::restore_config(&mut partial.router).unwrap(), Some(count - 1));
     assert_eq!(partial.config(), text.replacen("create tap id 0 name tap0\n", "", 1));
     assert!(partial.try_to("save").unwrap_err().contains("1 commands of"));

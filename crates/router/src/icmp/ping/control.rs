@@ -64,6 +64,19 @@ pub enum PingError {
     TooMany,
 }
 
+crate::codes! { PingError {
+    NoRoute => "ping-no-route",
+    Refused => "ping-refused",
+    NoHost => "ping-no-host",
+    WhichLink => "ping-which-link",
+    NoSource => "ping-no-source",
+    UnusedSource => "ping-unused-source",
+    NobodysTable => "ping-nobodys-table",
+    TooLarge => "ping-too-large",
+    Interval => "ping-interval",
+    TooMany => "ping-too-many",
+} }
+
 /// What to ping, and how.
 #[derive(Debug, Clone)]
 pub struct Wanted {

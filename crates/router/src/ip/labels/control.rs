@@ -60,6 +60,29 @@ pub enum MplsError {
     TunnelIntoItself,
 }
 
+crate::codes! { MplsError {
+    NoTable => "mpls-no-table",
+    TableThere => "mpls-table-there",
+    TooManyTables => "mpls-too-many-tables",
+    NoMemory => "mpls-no-memory",
+    OfInterface => "mpls-of-interface",
+    TableInUse => "mpls-table-in-use",
+    Reserved => "mpls-reserved",
+    NoSuchLabel => "mpls-no-such-label",
+    NoSuchPath => "mpls-no-such-path",
+    TooManyLabels => "mpls-too-many-labels",
+    NeverSent => "mpls-never-sent",
+    NeedsBottom => "mpls-needs-bottom",
+    NeedsOthers => "mpls-needs-others",
+    LabelsWithoutHop => "mpls-labels-without-hop",
+    BeyondLast => "mpls-beyond-last",
+    OntoNoTunnel => "mpls-onto-no-tunnel",
+    NoTunnel => "mpls-no-tunnel",
+    NoSuchTunnelPath => "mpls-no-such-tunnel-path",
+    NotForTunnels => "mpls-not-for-tunnels",
+    TunnelIntoItself => "mpls-tunnel-into-itself",
+} }
+
 /// What commands call where a label is.
 pub(crate) fn end(key: LabelKey) -> &'static str {
     if key.is_bottom() { "eos" } else { "non-eos" }

@@ -10,7 +10,7 @@ use quiver_router::capability::{
     Chapter, Description, FeatureSpec, Notice, Part, Phase, Stage, Starting, Statement, no_more,
 };
 use quiver_router::config;
-use quiver_router::{CAPABILITIES, Coded, Error, Router};
+use quiver_router::{CAPABILITIES, Error, Router};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -67,11 +67,7 @@ pub enum FloorError {
     Zero,
 }
 
-impl Coded for FloorError {
-    fn code(&self) -> &'static str {
-        "ttl-floor-zero"
-    }
-}
+quiver_router::codes! { FloorError { Zero => "ttl-floor-zero", } }
 
 /// Gives an interface a floor, or takes it away.
 ///
