@@ -80,7 +80,7 @@ fuzz: ## Feed a parser with what a fuzzer makes up (TARGET=frames SECONDS=600; w
 
 # The drawing's text comes from the program; a test keeps the two equal.
 graph: ## Draw docs/graph.svg anew (needs Graphviz)
-	QUIVER_DRAW=1 cargo test -p quiver-router --test graph --locked the_drawing_in_docs
+	QUIVER_DRAW=1 cargo test -p quiver-capabilities --test graph --locked the_drawing_in_docs
 	dot -Tsvg docs/graph.dot -o docs/graph.svg
 
 lint: ## Check formatting and lints

@@ -20,10 +20,10 @@ const BEFORE: &[&str] = &[
 
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let commands = router::commands();
+    let commands = capabilities::commands();
     let directory = Directory::new();
     let options = Options { buffers: 1024, huge_pages: false, devices: Devices::DryRun, ..Options::default() };
-    let mut router = Router::new(options).expect("a router");
+    let mut router = capabilities::router(options).expect("a router");
     router.files = directory.files();
     let worker = router.graph.worker(0).expect("a worker");
     thread::scope(|scope| {

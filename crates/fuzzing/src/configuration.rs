@@ -1,6 +1,6 @@
 //! The text of a configuration: what a router takes, it states again, and that is taken again.
 
-use router::config;
+use features::config;
 use router::{Devices, Options, Router};
 use std::hint::black_box;
 
@@ -11,7 +11,7 @@ pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(&bytes[..bytes.len().min(MOST_BYTES)]) else { return };
     let directory = crate::Directory::new();
     let options = Options { buffers: 1024, huge_pages: false, devices: Devices::DryRun, ..Options::default() };
-    let mut router = Router::new(options).expect("a router");
+    let mut router = capabilities::router(options).expect("a router");
     router.files = directory.files();
     let wanted = match config::parse_config(&mut router, "file", text) {
         Ok(wanted) => wanted,

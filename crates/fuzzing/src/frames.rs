@@ -272,12 +272,12 @@ struct Bed {
 impl Bed {
     fn new() -> Bed {
         let options = Options { buffers: BUFFERS, huge_pages: false, workers: 1, hash_seed: 7, ..Options::default() };
-        let mut router = Router::new(options).expect("a router");
+        let mut router = capabilities::router(options).expect("a router");
         let directory = crate::Directory::new();
         router.files = directory.files();
         let worker = router.graph.worker(0).expect("a worker");
         let ports = Ports::open(&mut router);
-        let commands = router::commands();
+        let commands = capabilities::commands();
         let mut bed = Bed { router, worker, ports, commands, now: Instant::now(), _directory: directory };
         for line in CONFIGURATION {
             bed.commands.execute(&mut bed.router, line).unwrap_or_else(|error| panic!("{line}: {error}"));

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 const LINES: usize = 100;
 
 static COMMANDS: LazyLock<CommandSet<Router>> = LazyLock::new(|| {
-    let mut commands = router::commands();
+    let mut commands = capabilities::commands();
     add_session_commands(&mut commands);
     commands
 });

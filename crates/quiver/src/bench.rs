@@ -14,15 +14,16 @@ mod programming;
 mod rounds;
 mod scenario;
 
+use ::features::handoff::{self, Handoff};
+use ::features::packet_generator;
 use drivers::pg::template::{First, Template, Vary};
 use drivers::pg::{self, Content, Entry, Stream};
 use graph::buffer::Reuse;
 use graph::worker::{SharedCounters, node_word};
 use graph::{Graph, InterfaceIndex, NodeIndex, Progress, Worker, time};
-use router::handoff::Handoff;
+use protocols::vlan::{Vid, VlanMatch};
 use router::ip::source_check::{self, SourceCheck};
 use router::neighbour::NeighbourKey;
-use router::vlan::{Vid, VlanMatch};
 use router::{Options as RouterOptions, Router};
 use scenario::Scenario;
 use serde::Serialize;
@@ -290,7 +291,7 @@ impl Bed {
     fn new(scenario: &str, options: &Options) -> Result<Bed, router::Error> {
         let workers = usize::from(options.workers);
         let buffers = BUFFERS * u32::from(options.workers);
-        let mut router = Router::new(RouterOptions { buffers, workers, ..RouterOptions::default() })?;
+        let mut router = capabilities::router(RouterOptions { buffers, workers, ..RouterOptions::default() })?;
         let all = (0..workers).map(|thread| router.graph.worker(thread).expect("each worker has a place"));
         let all: Vec<Worker> = all.collect();
         let device = router.create_interface("pg0", pg::open(0))?;
@@ -341,7 +342,7 @@ impl Bed {
         routes.install(&mut router)?;
         if options.handoff {
             let every = format!("0-{}", workers - 1).parse().expect("a list of workers");
-            router::handoff::set(&mut router, device, Some(Handoff { workers: every, symmetrical: false }))?;
+            handoff::set(&mut router, device, Some(Handoff { workers: every, symmetrical: false }))?;
         }
         let on = if options.elsewhere { sinks[0] } else { rx };
         features::enable(&mut router, routes.family(), options.features, on)?;
@@ -356,7 +357,7 @@ impl Bed {
             let mut stream = Stream::new(&format!("bench-{thread}"), device, content);
             stream.max_frame = options.vector as usize;
             stream.entry = entry.map_or(stream.entry, Entry::frames);
-            router::packet_generator::add(&mut router, stream, thread, String::new(), Vec::new())?;
+            packet_generator::add(&mut router, stream, thread, String::new(), Vec::new())?;
         }
         let nodes: Vec<_> = router.graph.nodes().into_iter().map(|node| (node.name.clone(), node.index)).collect();
         let lane = |(thread, worker)| Lane {
@@ -376,7 +377,7 @@ impl Bed {
             // What was replaced while routes were made takes effect when all workers have begun another round.
             bed.router.tick();
         }
-        router::packet_generator::enable(&mut bed.router, None, true)?;
+        packet_generator::enable(&mut bed.router, None, true)?;
         for lane in bed.lanes.iter_mut().filter(|lane| lane.cold) {
             lane.worker.core().buffers.set_reuse(Reuse::OldestFreed);
             lane.renew();

@@ -5,7 +5,7 @@
 //! oldest are removed.
 
 use crate::log_sink;
-use router::logging::Timestamp;
+use features::logging::Timestamp;
 use std::backtrace::Backtrace;
 use std::cell::RefCell;
 use std::fmt::{self, Display};
@@ -116,7 +116,7 @@ struct Surroundings;
 impl Display for Surroundings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let build = if cfg!(debug_assertions) { "debug" } else { "release" };
-        writeln!(f, "quiver v{} ({build} build) crashed", router::inspect::VERSION)?;
+        writeln!(f, "quiver v{} ({build} build) crashed", features::inspect::VERSION)?;
         writeln!(f, "time: {}", Timestamp::from(SystemTime::now()))?;
         writeln!(f, "process: {}", std::process::id())?;
         let system = rustix::system::uname();

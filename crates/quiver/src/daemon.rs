@@ -7,9 +7,9 @@ use command::{CommandLine, CommandSet, Files, Format, complete_lines};
 use control::startup::{LogLevel, PageSize, StartupConfig};
 use control::{CliClient, CliServer, Executor, SessionDefaults, add_session_commands, exec};
 use crossbeam_channel::{Receiver, Sender, bounded, select};
-use router::config::{self, Configuration};
-use router::inspect::VERSION;
-use router::logging::{self, By, ClassSettings, Level, Logging};
+use features::config::{self, Configuration};
+use features::inspect::VERSION;
+use features::logging::{self, By, ClassSettings, Level, Logging};
 use router::{Options, Router};
 use std::io::{IsTerminal, Read};
 use std::os::unix::process::CommandExt;
@@ -164,7 +164,7 @@ fn level(level: LogLevel) -> Level {
 
 /// All commands: the router's, the process's, and those that sessions carry out themselves.
 fn all_commands(config: &StartupConfig, file: Option<&Path>) -> CommandSet<Router> {
-    let mut commands = router::commands();
+    let mut commands = capabilities::commands();
     show_config::register(&mut commands, config, file);
     add_session_commands(&mut commands);
     commands
@@ -189,7 +189,7 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
         commit: env!("QUIVER_COMMIT"),
         ..Options::default()
     };
-    let mut router = Router::new(options).map_err(|error| error.to_string())?;
+    let mut router = capabilities::router(options).map_err(|error| error.to_string())?;
     start_log(logging::of(&router), config)?;
     let crashes = config.unix.crash_dir.clone().unwrap_or_else(|| config.unix.runtime_dir.clone());
     crash::install(crashes.clone(), crash::Process { started, config: config_file.map(PathBuf::from) });
@@ -276,7 +276,7 @@ fn start_worker(
         }
     }));
     worker.rest_between_polls(Duration::from_micros(config.unix.poll_sleep.into()));
-    let thread = thread::Builder::new().name(format!("quiver_wk_{number}"));
+    let thread = thread::Builder::new().name(graph::worker::thread_name(number));
     let cpu = config.cpu.clone();
     let run = move || {
         let what = format!("worker {number}");

@@ -2,8 +2,9 @@
 //! the manual page), and from the nodes' errors (`docs/guide/errors.md`).
 
 use crate::daemon::grammar;
+use capabilities::CAPABILITIES;
 use clap_mangen::Man;
-use router::inspect;
+use features::inspect;
 use std::io::{self, Write};
 
 /// Stands at the top of the guide.
@@ -32,9 +33,11 @@ pub enum Document {
 pub fn run(document: Document, arguments: &clap::Command) -> Result<(), String> {
     let text = match document {
         Document::CliGuide => grammar().guide(NOTE).into_bytes(),
-        Document::ErrorsGuide => inspect::errors_guide(ERRORS_NOTE).map_err(|error| error.to_string())?.into_bytes(),
+        Document::ErrorsGuide => {
+            inspect::errors_guide(CAPABILITIES, ERRORS_NOTE).map_err(|error| error.to_string())?.into_bytes()
+        }
         Document::ErrorsJson => {
-            let meanings = inspect::meanings().map_err(|error| error.to_string())?;
+            let meanings = inspect::meanings(CAPABILITIES).map_err(|error| error.to_string())?;
             let mut text = serde_json::to_vec_pretty(&meanings).map_err(|error| error.to_string())?;
             text.push(b'\n');
             text
@@ -86,7 +89,7 @@ mod tests {
     fn the_committed_page_of_errors_is_that_of_the_nodes() {
         let committed = include_str!("../../../docs/guide/errors.md");
         assert!(
-            committed == inspect::errors_guide(ERRORS_NOTE).unwrap(),
+            committed == inspect::errors_guide(CAPABILITIES, ERRORS_NOTE).unwrap(),
             "docs/guide/errors.md is old: make it by 'target/debug/quiver generate errors-guide > docs/guide/errors.md'"
         );
     }

@@ -11,8 +11,8 @@
 //! journal.
 
 use crate::log_writer::{LogWriter, Target, say};
+use features::logging::{Entry, Level, Logging, class};
 use log::{Log, Metadata, Record};
-use router::logging::{Entry, Level, Logging, class};
 use rustix::fs::fstat;
 use std::cell::Cell;
 use std::io::{self, IsTerminal};

@@ -5,7 +5,7 @@
 //! again; then the log itself reports how many are missing. A file that is not a regular file is opened and written
 //! without waiting for its reader. At the end, [`LogWriter::flush`] waits for a moment at most.
 
-use router::logging::Writing;
+use features::logging::Writing;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
 use rustix::io::Errno;

@@ -75,11 +75,11 @@ impl Watchdog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use router::{Options, Router};
+    use router::Options;
 
     #[test]
     fn a_worker_that_does_not_get_to_its_mail_is_noticed() {
-        let router = Router::new(Options { buffers: 1024, huge_pages: false, ..Options::default() }).unwrap();
+        let router = capabilities::router(Options { buffers: 1024, huge_pages: false, ..Options::default() }).unwrap();
         let mut worker = router.graph.worker(0).unwrap();
         let start = Instant::now();
         let mut watchdog = Watchdog::every(Duration::from_secs(1), 1, start);

@@ -5,14 +5,14 @@ use std::ops::{Deref, DerefMut};
 use std::time::Instant;
 
 /// Something that has something to do, or not.
-pub(crate) trait Timed {
+pub trait Timed {
     /// When next.
     fn next_due(&self) -> Option<Instant>;
 }
 
 /// Things by their keys, and by their times.
 #[derive(Debug)]
-pub(crate) struct Agenda<K, V> {
+pub struct Agenda<K, V> {
     /// Each with the time under which it is filed.
     things: BTreeMap<K, (V, Option<Instant>)>,
     times: BTreeSet<(Instant, K)>,
@@ -79,7 +79,7 @@ impl<K: Ord + Copy, V: Timed> Agenda<K, V> {
 }
 
 /// Something of an agenda that is being changed.
-pub(crate) struct Changing<'a, K: Ord + Copy, V: Timed> {
+pub struct Changing<'a, K: Ord + Copy, V: Timed> {
     key: K,
     thing: &'a mut V,
     filed: &'a mut Option<Instant>,

@@ -10,32 +10,32 @@ use wire::checksum::Accumulator;
 use wire::pretty::Summary;
 
 /// The IPv4 header of a traced packet and the one behind it.
-pub(crate) fn trace_ip4(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+pub fn trace_ip4(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
     writeln!(f, "{}", Summary::ipv4(snapshot.l3()).indented(2))
 }
 
 /// The IPv6 header of a traced packet and the one behind it.
-pub(crate) fn trace_ip6(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+pub fn trace_ip6(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
     writeln!(f, "{}", Summary::ipv6(snapshot.l3()).indented(2))
 }
 
 /// The label stack of a traced packet, and what it carries.
-pub(crate) fn trace_mpls(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
+pub fn trace_mpls(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
     writeln!(f, "{}", Summary::mpls(snapshot.l3()).indented(2))
 }
 
 graph::scratch_number! {
     /// Where the payload of an IP packet begins, behind options or extension headers: bytes from its network header.
-    pub(crate) struct PayloadAt(u32) = "payload offset"
+    pub struct PayloadAt(u32) = "payload offset"
 }
 
 /// What the node before left as [`PayloadAt`]. Without it there is no payload: the offset is beyond any packet.
-pub(crate) fn payload_at(row: &Row) -> usize {
+pub fn payload_at(row: &Row) -> usize {
     row.scratch.read().map_or(usize::from(u16::MAX), |PayloadAt(at)| at as usize)
 }
 
 /// The packet's bytes from its network header to the end of its first buffer.
-pub(crate) fn visible<'a>(cx: &'a Context<'_>, row: &Row) -> &'a [u8] {
+pub fn visible<'a>(cx: &'a Context<'_>, row: &Row) -> &'a [u8] {
     let available = row.first_length(cx.buffers).saturating_sub((row.l3 - row.l2) as usize);
     let bytes = cx.buffers.bytes(row.packet);
     let start = (row.l3 as usize).min(bytes.len());
@@ -43,7 +43,7 @@ pub(crate) fn visible<'a>(cx: &'a Context<'_>, row: &Row) -> &'a [u8] {
 }
 
 /// That of a family.
-pub(crate) fn trace_of(family: Family) -> TraceFormat {
+pub fn trace_of(family: Family) -> TraceFormat {
     match family {
         Family::Ip4 => trace_ip4,
         Family::Ip6 => trace_ip6,
@@ -52,7 +52,7 @@ pub(crate) fn trace_of(family: Family) -> TraceFormat {
 
 /// The checksum over `length` bytes from `start` (counted from the start of the first buffer), wherever they
 /// lie, and over what `initial` sums up; 0 when they hold a checksum that is right.
-pub(crate) fn transport_checksum(cx: &Context<'_>, row: &Row, start: usize, length: usize, initial: u32) -> u16 {
+pub fn transport_checksum(cx: &Context<'_>, row: &Row, start: usize, length: usize, initial: u32) -> u16 {
     let mut sum = Accumulator::new(initial);
     let mut left = length;
     let here = (row.first_length(cx.buffers) + row.l2 as usize).saturating_sub(start).min(left);
@@ -75,7 +75,7 @@ pub(crate) fn transport_checksum(cx: &Context<'_>, row: &Row, start: usize, leng
 /// Whether an address may be that of one host that can be answered: not of this network's unknown hosts, not a
 /// group's, not a loopback's, not reserved (RFC 1122 3.2.1.3); of IPv6, not unspecified, a group's or the loopback's,
 /// and none that embeds one of IPv4 (RFC 4291 2.5).
-pub(crate) fn is_one_host(address: impl Into<IpAddr>) -> bool {
+pub fn is_one_host(address: impl Into<IpAddr>) -> bool {
     match address.into() {
         IpAddr::V4(address) => {
             let first = address.octets()[0];

@@ -5,60 +5,29 @@
 //! Workers never wait for it: they read published tables and report to it by events.
 #![forbid(unsafe_code)]
 
-mod absent;
 pub mod addresses;
-pub mod af_packet;
-pub mod af_xdp;
-mod agenda;
-pub mod arp;
+pub mod agenda;
 pub mod by_family;
 pub mod capability;
-pub mod capture;
 mod chunks;
 pub mod code;
-pub mod config;
-pub mod dhcp;
 mod error;
-pub mod ethernet;
-mod events;
+pub mod events;
 mod farewell;
-pub mod handoff;
-mod headers;
-pub mod icmp;
-pub mod icmp6;
-pub mod inspect;
+pub mod headers;
 pub mod interface;
 pub mod ip;
-pub mod ip4;
-pub mod ip6;
 pub mod listing;
-pub mod local;
-pub mod logging;
-pub mod loopback;
-pub mod memif;
-pub mod midchain;
-pub mod mld;
-pub mod mpls;
-pub mod nd;
 pub mod neighbour;
 mod neighbour_key;
 mod notice;
-pub mod null;
-pub mod object;
 pub mod pace;
-pub mod packet_generator;
-pub mod punt;
-mod random;
-mod rate;
+pub mod random;
+pub mod rate;
 pub mod reach;
-pub mod reassembly;
-pub(crate) mod reply;
-pub mod router_advertisement;
-pub mod span;
+pub mod reply;
 mod statement;
-mod table_index;
-pub mod tap;
-pub mod vlan;
+pub mod table_index;
 
 pub use error::Error;
 pub use events::QUEUE as EVENT_QUEUE;
@@ -93,62 +62,13 @@ const COLLECTED: usize = 16_384;
 const RECLAIM_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Refuses work that takes memory step by step when memory is exhausted.
-fn check_memory() -> Result<(), Error> {
+pub fn check_memory() -> Result<(), Error> {
     heap::has_room().then_some(()).ok_or(Error::NoMemory)
 }
 
-/// All capabilities of this crate.
-// A constant: a static item would have all of them compiled into each test program that uses none.
-pub const CAPABILITIES: capability::List = &[
-    &capability::INTERFACE,
-    &null::CAPABILITY,
-    &loopback::CAPABILITY,
-    &tap::CAPABILITY,
-    &af_packet::CAPABILITY,
-    &af_xdp::CAPABILITY,
-    &vlan::CAPABILITY,
-    &memif::CAPABILITY,
-    &span::CAPABILITY,
-    &handoff::CAPABILITY,
-    &ethernet::CAPABILITY,
-    &capability::IP,
-    &ip4::CAPABILITY,
-    &ip6::CAPABILITY,
-    &mpls::CAPABILITY,
-    &midchain::CAPABILITY,
-    &object::CAPABILITY,
-    &punt::CAPABILITY,
-    &capability::NEIGHBOUR,
-    &arp::CAPABILITY,
-    &nd::CAPABILITY,
-    &router_advertisement::CAPABILITY,
-    &mld::CAPABILITY,
-    &icmp::CAPABILITY,
-    &icmp6::CAPABILITY,
-    &reassembly::CAPABILITY,
-    &local::CAPABILITY,
-    &dhcp::CAPABILITY,
-    &packet_generator::CAPABILITY,
-    &config::CAPABILITY,
-    &capture::CAPABILITY,
-    &inspect::CAPABILITY,
-    &logging::CAPABILITY,
-    &absent::CAPABILITY,
-];
-
-/// No two capabilities have a packet flag in common.
-const _: () = {
-    let (mut at, mut taken) = (0, 0);
-    while at < CAPABILITIES.len() {
-        assert!(taken & CAPABILITIES[at].flags == 0);
-        taken |= CAPABILITIES[at].flags;
-        at += 1;
-    }
-};
-
 /// The router's state, owned by the control thread.
 pub struct Router {
-    capabilities: capability::List,
+    pub capabilities: capability::List,
     /// What capabilities own.
     states: States,
     /// What they published of single interfaces.
@@ -164,7 +84,7 @@ pub struct Router {
     exits: Exits,
     devices: Devices,
     /// See [`Options::commit`].
-    pub(crate) commit: &'static str,
+    pub commit: &'static str,
     /// What removed devices may still hold until they are closed: host interfaces, numbers on memif sockets.
     pub(crate) closing: HashSet<String>,
     /// The number of interfaces ever created.
@@ -235,17 +155,8 @@ impl Default for Options {
 }
 
 impl Router {
-    /// A router with the capabilities of this crate and without interfaces. The caller takes its workers from
-    /// [`Graph::worker`] and runs them.
-    ///
-    /// # Errors
-    /// When the system refuses memory.
-    pub fn new(options: Options) -> Result<Router, Error> {
-        Router::with(options, CAPABILITIES)
-    }
-
-    /// The same with other capabilities, among which are those of this crate. Its commands are [`commands_of`] the same
-    /// list.
+    /// A router with capabilities, among which are those of this crate, and without interfaces. Its commands are
+    /// [`commands_of`] the same list. The caller takes its workers from [`Graph::worker`] and runs them.
     ///
     /// # Errors
     /// When the system refuses memory, or two capabilities want the same packet flags, arcs, nodes or features.
@@ -353,11 +264,6 @@ impl Router {
 pub fn values(router: &Router, kind: &str) -> Vec<String> {
     let known = router.capabilities.iter().flat_map(|capability| capability.values).find(|(known, _)| *known == kind);
     known.map_or_else(Vec::new, |(_, values)| values(router))
-}
-
-/// The commands of all capabilities of this crate.
-pub fn commands() -> CommandSet<Router> {
-    commands_of(CAPABILITIES)
 }
 
 /// The commands of capabilities.

@@ -39,7 +39,7 @@ impl Listings {
 
 /// The place where a listing continues. It is a key, not a position, so additions and removals between two pages do no
 /// harm.
-pub(crate) trait Pages: Send + 'static {
+pub trait Pages: Send + 'static {
     type Entry: Send + 'static;
 
     /// About [`PAGE`] more entries; fewer or none where a part has few. `None` after the last entry, and when the
@@ -48,7 +48,7 @@ pub(crate) trait Pages: Send + 'static {
 }
 
 /// The entries of a listing: all of them, or page by page.
-pub(crate) enum Listing<P: Pages> {
+pub enum Listing<P: Pages> {
     Whole(Vec<P::Entry>),
     Paged(Listings, Box<dyn Fn() -> P + Send>),
 }

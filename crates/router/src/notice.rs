@@ -138,7 +138,7 @@ impl Router {
     }
 
     /// Says that something happened. Outside of an operation it is heard at once.
-    pub(crate) fn say(&mut self, notice: Notice) {
+    pub fn say(&mut self, notice: Notice) {
         self.notices.last += 1;
         self.notices.waiting.push_back(Arc::new(Numbered { number: self.notices.last, notice }));
         if self.notices.depth == 0 {

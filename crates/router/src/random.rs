@@ -4,11 +4,11 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
-pub(crate) fn number() -> u64 {
+pub fn number() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
 /// A random time between zero and `most`.
-pub(crate) fn time_up_to(most: Duration) -> Duration {
+pub fn time_up_to(most: Duration) -> Duration {
     most.mul_f64(number() as f64 / u64::MAX as f64)
 }

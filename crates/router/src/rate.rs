@@ -9,14 +9,14 @@ const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How many a second, and how many at once after a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Limit {
+pub struct Limit {
     pub per_second: u32,
     pub burst: u32,
 }
 
 /// What is left of a limit, as of a time in ticks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct TokenBucket {
+pub struct TokenBucket {
     /// Capped at the burst when it is used, so infinite means full.
     credit: f64,
     reckoned: u64,
@@ -40,7 +40,7 @@ impl TokenBucket {
 
 /// Lets one message per interval pass, and counts the rest.
 #[derive(Debug, Default)]
-pub(crate) struct Throttle {
+pub struct Throttle {
     last: Option<Instant>,
     untold: u64,
 }

@@ -14,12 +14,12 @@ impl TableIndex {
 
 /// The table of a packet that is not looked up in the one of its receive interface: one that a label led there.
 #[inline]
-pub(crate) fn own_table(row: &Row) -> Option<TableIndex> {
+pub fn own_table(row: &Row) -> Option<TableIndex> {
     named(row.lazy(Lazy::Table))
 }
 
 /// What stands in a packet's `table` column for a table.
-pub(crate) fn mark_of(table: TableIndex) -> u32 {
+pub fn mark_of(table: TableIndex) -> u32 {
     u32::from(table.0) + 1
 }
 
@@ -37,11 +37,11 @@ pub(crate) fn word(family: Family) -> &'static str {
 }
 
 /// The command that removes a table, to which other statements refer.
-pub(crate) fn removal(family: Family, id: u32) -> String {
+pub fn removal(family: Family, id: u32) -> String {
     format!("{} table del {id}", word(family))
 }
 
 /// The command that moves an interface back into the default table.
-pub(crate) fn table_reset(family: Family, name: &str) -> String {
+pub fn table_reset(family: Family, name: &str) -> String {
     format!("set interface {} table {name} 0", word(family))
 }

@@ -42,6 +42,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The name of a worker's thread.
+pub fn thread_name(worker: usize) -> String {
+    format!("quiver_wk_{worker}")
+}
+
 /// Panics in a row after which the process exits.
 const MAX_PANICS: u32 = 3;
 /// Vectors kept for reuse.

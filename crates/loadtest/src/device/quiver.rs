@@ -5,6 +5,7 @@
 
 use super::fault_injection::FaultInjection;
 use command::CommandSet;
+use devices::memif::MemifConfig;
 use drivers::memif::{self, Role};
 use graph::schedule;
 use router::ip::bulk::Batch;
@@ -79,7 +80,7 @@ impl QuiverDevice {
         let text = |error: router::Error| format!("the router under test: {error}");
         let workers = cores.len().max(1);
         let queues = queues.unwrap_or(workers as u16);
-        let mut router = Router::new(RouterOptions { workers, ..RouterOptions::default() }).map_err(text)?;
+        let mut router = capabilities::router(RouterOptions { workers, ..RouterOptions::default() }).map_err(text)?;
         let mut ports = [String::new(), String::new()];
         for (number, port) in ports.iter_mut().enumerate() {
             let socket = format!("@quiver-loadtest-{}-{started}-{number}", std::process::id());
@@ -90,7 +91,7 @@ impl QuiverDevice {
                 tx_queues: queues,
                 ..memif::Options::new(Role::Master, 0, number as u32 + 1, &socket)
             };
-            let device = router.open(&name, &options);
+            let device = router.open(&name, &MemifConfig(options));
             let device = device.map_err(|error| format!("the router under test: {name}: {error}"))?;
             let index = router.create_interface(&name, plant.into(device)).map_err(text)?;
             router.set_receive_mode(index, None, drivers::input::Mode::Polling).map_err(text)?;
@@ -99,7 +100,7 @@ impl QuiverDevice {
                 "memif:{socket},queues={queues},ip=100.64.{net}.2/30,ip=2001:2:0:{net}::2/64,gw=100.64.{net}.1"
             );
         }
-        let commands = router::commands();
+        let commands = capabilities::commands();
         for line in CONFIGURATION.lines() {
             commands.execute(&mut router, line).map_err(|error| format!("the router under test: {line}: {error}"))?;
         }

@@ -5,7 +5,9 @@ mod trex;
 pub use trex::read as read_trex;
 
 use crate::rate;
-use router::interface::kind::{self, InterfaceConfig};
+use capabilities::CAPABILITIES;
+use router::capability;
+use router::interface::kind::InterfaceConfig;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -48,7 +50,7 @@ impl fmt::Display for PortError {
 
 /// All ways to write a device, as alternatives.
 fn drivers() -> String {
-    let ports = kind::kinds().filter_map(|kind| Some((kind.driver, kind.port.as_ref()?.operand)));
+    let ports = capability::kinds(CAPABILITIES).filter_map(|kind| Some((kind.driver, kind.port.as_ref()?.operand)));
     let ways: Vec<String> = ports
         .map(|(driver, operand)| match operand {
             "" => format!("'{driver}'"),
@@ -67,7 +69,8 @@ impl FromStr for PortSpec {
         let mut parts = text.split(',').map(str::trim);
         let device = parts.next().unwrap_or_default();
         let (driver, bound) = device.split_once(':').unwrap_or((device, ""));
-        let syntax = kind::kind(driver).and_then(|kind| kind.port.as_ref());
+        let syntax =
+            capability::kinds(CAPABILITIES).find(|kind| kind.driver == driver).and_then(|kind| kind.port.as_ref());
         let syntax = syntax.filter(|syntax| syntax.operand.is_empty() == bound.is_empty());
         let mut creation = (syntax.ok_or_else(|| wrong(format!("write {}", drivers())))?.of)(bound);
         let (mut gateway, mut source, mut destination, mut vlan, mut line) = (None, None, None, None, None);

@@ -122,7 +122,8 @@ impl Tester {
     /// When the system refuses memory or threads.
     pub fn new(options: &Options) -> Result<Tester, TestError> {
         let workers = options.cores.len().max(1);
-        let mut router = Router::new(RouterOptions { workers, buffers: options.buffers, ..RouterOptions::default() })?;
+        let mut router =
+            capabilities::router(RouterOptions { workers, buffers: options.buffers, ..RouterOptions::default() })?;
         let io = |error: std::io::Error| TestError::Other(error.to_string());
         let tx = CounterTable::new("/loadtest/tx", workers, NUMBERS, generate::word::WIDTH).map_err(io)?;
         let rx = CounterTable::new("/loadtest/rx", workers, NUMBERS, receive::word::WIDTH).map_err(io)?;
@@ -135,7 +136,7 @@ impl Tester {
             .register(Receiver::spec(), move |_| Behaviour::Map(Box::new(Receiver::new(own_rx.clone()))))?;
         let mut tester = Tester {
             router,
-            commands: router::commands(),
+            commands: capabilities::commands(),
             ports: Vec::new(),
             workers: Vec::new(),
             cores: options.cores.clone(),

@@ -117,7 +117,7 @@ fn hop(number: usize) -> Ipv4Addr {
 
 impl Bed {
     fn new(workers: usize, stay: Arc<[Key]>, come: Arc<[Key]>) -> Result<Bed, router::Error> {
-        let mut router = Router::new(RouterOptions { workers, ..RouterOptions::default() })?;
+        let mut router = capabilities::router(RouterOptions { workers, ..RouterOptions::default() })?;
         let packets = (0..SAMPLES).map(|_| AtomicU64::new(0)).collect();
         let seen = Arc::new(Seen { packets, next: AtomicUsize::new(0) });
         let witness = Device {
@@ -203,8 +203,8 @@ pub fn measure(repeat: u16) -> Result<Outcome, router::Error> {
     let text = format!("IP4: 02:00:00:00:00:aa -> {station} UDP: 100.64.1.2 -> 16.0.0.1 ttl 255 UDP: 1234 -> 5678");
     let template = Template::parse(&text, Some((64, 64, Vary::Increment)), First::Ethernet).expect("a template");
     let stream = Stream::new("churn", device, Content::Template(Box::new(template.to_each_of(destinations))));
-    router::packet_generator::add(router, stream, 0, String::new(), Vec::new())?;
-    router::packet_generator::enable(router, None, true)?;
+    features::packet_generator::add(router, stream, 0, String::new(), Vec::new())?;
+    features::packet_generator::enable(router, None, true)?;
     let mut worker = router.graph.worker(0).expect("there is one");
     let (task, packets) = (AtomicU8::new(FORWARD), AtomicU64::new(0));
     let is_astray = |destination: u32, hop: usize| {

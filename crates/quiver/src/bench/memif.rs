@@ -7,6 +7,7 @@
 use super::scenario::Scenario;
 use super::{NEXT_HOP, Spread};
 use crate::cores::pin;
+use devices::memif::MemifConfig;
 use drivers::input::Mode;
 use drivers::memif::generator::{Generator, HEAD};
 use drivers::memif::{Keeper, Options as MemifOptions, Role};
@@ -170,7 +171,7 @@ struct Device {
 impl Device {
     /// Makes the router; returns it with the sockets by which it receives and sends.
     fn new(scenario: &str) -> Result<(Device, String, String), router::Error> {
-        let mut router = Router::new(RouterOptions { workers: 1, ..RouterOptions::default() })?;
+        let mut router = capabilities::router(RouterOptions { workers: 1, ..RouterOptions::default() })?;
         let worker = router.graph.worker(0).expect("there is one");
         let [(inward, from), (outward, to)] = [
             memif(&mut router, scenario, 0, "100.64.1.1/24")?,
@@ -215,7 +216,7 @@ fn memif(
 ) -> Result<(String, InterfaceIndex), router::Error> {
     let socket = format!("@quiver-bench-{}-{scenario}-{number}", std::process::id());
     let options = MemifOptions { role: Role::Master, ..options(number, &socket) };
-    let index = router.create(&format!("m{number}"), Box::new(options))?;
+    let index = router.create(&format!("m{number}"), Box::new(MemifConfig(options)))?;
     router.set_admin(index, true)?;
     router.add_address(index, address.parse::<Prefix4>().expect("a prefix"))?;
     router.set_receive_mode(index, None, Mode::Polling)?;

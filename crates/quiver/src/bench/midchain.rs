@@ -2,9 +2,9 @@
 //! from packet to packet.
 
 use graph::{Context, Vector};
+use protocols::midchain::Encapsulation;
 use router::Router;
 use router::ip::control::{Path, PathAction, Source, TableIndex};
-use router::midchain::Encapsulation;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 use wire::{Prefix, Prefix4, ipv4};

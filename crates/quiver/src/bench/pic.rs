@@ -7,10 +7,10 @@ use super::{NEXT_HOP, Spread};
 use drivers::pg::template::{First, Template, Vary};
 use drivers::pg::{self, Content, Stream};
 use graph::time;
+use router::Options as RouterOptions;
 use router::ip::bulk::Batch;
 use router::ip::control::{Path, PathAction, Source};
 use router::neighbour::NeighbourKey;
-use router::{Options as RouterOptions, Router};
 use serde::Serialize;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub fn measure(repeat: u16) -> Result<Vec<Outcome>, router::Error> {
 }
 
 fn measure_one(prefixes: usize, repeat: u16) -> Result<Outcome, router::Error> {
-    let mut router = Router::new(RouterOptions { workers: 1, ..RouterOptions::default() })?;
+    let mut router = capabilities::router(RouterOptions { workers: 1, ..RouterOptions::default() })?;
     let mut worker = router.graph.worker(0).expect("there is one");
     let device = router.create_interface("pg0", pg::open(0))?;
     router.set_admin(device, true)?;
@@ -75,8 +75,8 @@ fn measure_one(prefixes: usize, repeat: u16) -> Result<Outcome, router::Error> {
     let text = format!("IP4: 02:00:00:00:00:aa -> {station} UDP: 100.64.1.2 -> 16.0.0.1 ttl 255 UDP: 1234 -> 5678");
     let template = Template::parse(&text, Some((64, 64, Vary::Increment)), First::Ethernet).expect("a template");
     let stream = Stream::new("pic", device, Content::Template(Box::new(template.to_each_of(destinations))));
-    router::packet_generator::add(&mut router, stream, 0, String::new(), Vec::new())?;
-    router::packet_generator::enable(&mut router, None, true)?;
+    features::packet_generator::add(&mut router, stream, 0, String::new(), Vec::new())?;
+    features::packet_generator::enable(&mut router, None, true)?;
     let stop = AtomicBool::new(false);
     let counters = router.graph.counters().clone();
     let node = router.graph.find("pg-input")?;

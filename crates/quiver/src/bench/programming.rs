@@ -94,7 +94,7 @@ fn prefixes_of(scenario: &str) -> Vec<Prefix> {
 pub fn measure(scenario: &str, repeat: u16) -> Result<Outcome, router::Error> {
     let prefixes = prefixes_of(scenario);
     let family = prefixes[0].family();
-    let mut router = Router::new(RouterOptions::default())?;
+    let mut router = capabilities::router(RouterOptions::default())?;
     let sink = router.create_interface("null0", drivers::null::open(0))?;
     router.set_admin(sink, true)?;
     let hops: Vec<IpAddr> = match family {

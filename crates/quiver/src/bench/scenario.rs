@@ -2,12 +2,12 @@
 
 use super::{NEXT_HOP, midchain};
 use drivers::pg::template::Destinations;
+use protocols::mpls::control::LabelBatch;
+use protocols::mpls::key::LabelKey;
+use protocols::mpls::labels::Stated;
 use router::Router;
 use router::ip::bulk::Batch;
 use router::ip::control::{Path, PathAction, Source, TableIndex};
-use router::mpls::control::LabelBatch;
-use router::mpls::key::LabelKey;
-use router::mpls::labels::Stated;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use tables::fib4::Key;

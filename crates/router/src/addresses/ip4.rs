@@ -36,7 +36,7 @@ impl Router {
     }
 
     /// Refuses an address that an interface cannot have as things stand.
-    pub(crate) fn check_new_address(&self, index: InterfaceIndex, prefix: Prefix4) -> Result<(), Error> {
+    pub fn check_new_address(&self, index: InterfaceIndex, prefix: Prefix4) -> Result<(), Error> {
         let interface = self.interfaces.get(index)?;
         self.check_borrows_nothing(interface)?;
         check_host_address(prefix)?;

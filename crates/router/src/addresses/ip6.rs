@@ -336,6 +336,6 @@ fn connected_routes(index: InterfaceIndex, prefix: Prefix6) -> Vec<(Prefix, Path
 }
 
 /// The route to an address of an interface itself.
-pub(crate) fn local_route(index: InterfaceIndex, address: Ipv6Addr) -> (Prefix, Path) {
+pub fn local_route(index: InterfaceIndex, address: Ipv6Addr) -> (Prefix, Path) {
     (Prefix::host(address.into()), Path::new(PathAction::Local(index)))
 }

@@ -3,7 +3,7 @@
 mod ip4;
 mod ip6;
 
-pub(crate) use ip6::local_route;
+pub use ip6::local_route;
 
 /// Most addresses of an interface, of each family.
 pub const MAX_ADDRESSES: usize = 64;

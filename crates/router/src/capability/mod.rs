@@ -1,7 +1,7 @@
-//! What a capability says of itself. From the list of all descriptions ([`crate::CAPABILITIES`]) the router takes all
-//! that belongs to it: nodes, state, flags, arcs, features, commands, statements, what it listens to, work that becomes
-//! due, kinds of interfaces, and values. A router may have further capabilities ([`Router::with`]); they can do what
-//! those of this crate can.
+//! What a capability says of itself. From a list of descriptions ([`Router::with`]) the router takes all that belongs
+//! to it: nodes, state, flags, arcs, features, commands, statements, what it hears and refuses, work that becomes due,
+//! kinds of interfaces, and values. The list of the program is in the crate `capabilities`; a program may have others
+//! beside them, and they can do what those can.
 
 mod core;
 pub(crate) mod start;
@@ -97,6 +97,11 @@ impl Description {
 
 /// Capabilities, in the order of the guide, of `show plugins` and, within a phase, of the configuration.
 pub type List = &'static [&'static Description];
+
+/// All kinds of interfaces, in the order of the list of capabilities.
+pub fn kinds(capabilities: List) -> impl Iterator<Item = &'static InterfaceKind> {
+    capabilities.iter().flat_map(|capability| capability.kinds)
+}
 
 /// The values that arguments of a kind may have.
 pub type Values = fn(&Router) -> Vec<String>;

@@ -56,10 +56,10 @@ pub struct SharedCore {
     pub fibs: Fibs4,
     pub fibs6: Fibs6,
     pub objects: ObjectHandle,
-    pub(crate) labels: SharedLabels,
+    pub labels: SharedLabels,
     /// Where routes that are counted have their counters.
-    pub(crate) places: CounterSlots,
-    pub(crate) neighbours: Arc<table::Shared>,
+    pub places: CounterSlots,
+    pub neighbours: Arc<table::Shared>,
     /// Makes this router's flow hashes differ from those of other routers.
     pub hash_seed: u32,
 }
@@ -108,7 +108,7 @@ impl Starting<'_> {
     }
 
     /// Says where packets go from the node of an exit that cannot go straight to an interface.
-    pub(crate) fn rewrites(&mut self, exit: Exit, edges: RewriteEdges) {
+    pub fn rewrites(&mut self, exit: Exit, edges: RewriteEdges) {
         self.rewrites.push((exit, edges));
     }
 
@@ -147,34 +147,4 @@ impl Router {
 #[cold]
 fn missing<T>() -> ! {
     panic!("no capability owns a {}", type_name::<T>())
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::null::Null;
-    use crate::{Options, Router};
-    use graph::PerInterface;
-
-    #[test]
-    fn what_is_published_of_an_interface_goes_with_it() {
-        let options = Options { buffers: 1024, huge_pages: false, ..Options::default() };
-        let mut router = Router::new(options).unwrap();
-        let [gone, stays] = ["a", "b"].map(|name| router.create(name, Box::new(Null)).unwrap());
-        let values = PerInterface::new(router.graph.domain());
-        let all = values.clone();
-        router.published.push(Box::new(move |interface| all.set(interface, None)));
-        values.set(gone, Some(1));
-        values.set(stays, Some(2));
-        router.delete_interface(gone).unwrap();
-        let mut reader = router.graph.domain().register().unwrap();
-        let round = reader.round();
-        assert_eq!((values.get(&round, gone), values.get(&round, stays)), (None, Some(&2)));
-    }
-
-    #[test]
-    #[should_panic(expected = "no capability owns a ")]
-    fn state_that_nobody_owns_is_named() {
-        let options = Options { buffers: 1024, huge_pages: false, ..Options::default() };
-        Router::new(options).unwrap().state::<u128>();
-    }
 }

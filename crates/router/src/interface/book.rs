@@ -10,7 +10,7 @@ use std::sync::Arc;
 use wire::{Family, Prefix};
 
 #[derive(Default)]
-pub(crate) struct ViewBook {
+pub struct ViewBook {
     /// Interfaces that may have changed since views were published.
     touched: BTreeSet<InterfaceIndex>,
     table: ViewTable,

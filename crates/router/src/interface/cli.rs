@@ -297,14 +297,14 @@ fn listed<T: Send + 'static>(
 }
 
 /// Makes an interface and returns its name. Without a name it gets the default name of its kind.
-pub(crate) fn create(router: &mut Router, name: Option<&str>, config: Box<dyn InterfaceConfig>) -> Answer {
+pub fn create(router: &mut Router, name: Option<&str>, config: Box<dyn InterfaceConfig>) -> Answer {
     let name = name.map_or_else(|| config.default_name(router), str::to_string);
     router.create(&name, config)?;
     reply(Text(format!("{name}\n")))
 }
 
 /// `delete tap` and similar commands: each deletes interfaces of its own kind only, which it calls `what`.
-pub(crate) fn delete_of<T: InterfaceConfig>(router: &mut Router, args: &Args, what: &str) -> Answer {
+pub fn delete_of<T: InterfaceConfig>(router: &mut Router, args: &Args, what: &str) -> Answer {
     let index = find(router, args)?;
     let interface = router.interfaces.get(index)?;
     if interface.options::<T>().is_none() {

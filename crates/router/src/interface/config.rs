@@ -10,12 +10,12 @@ use graph::InterfaceIndex;
 use wire::{Family, Prefix};
 
 /// The command that removes an interface. Other statements refer to the interface by it.
-pub(crate) fn removal(name: &str) -> String {
+pub fn removal(name: &str) -> String {
     format!("delete interface {name}")
 }
 
 /// The command that takes an address away.
-pub(crate) fn address_removal(name: &str, prefix: impl Into<Prefix>) -> String {
+pub fn address_removal(name: &str, prefix: impl Into<Prefix>) -> String {
     format!("set interface ip address del {name} {}", prefix.into())
 }
 
@@ -113,7 +113,7 @@ fn of_borrower(router: &Router, interface: &Interface, into: &mut Vec<Statement>
 }
 
 /// Makes a statement depend on the interface's table: it comes after the table is set, and goes before it is reset.
-pub(crate) fn in_table(interface: &Interface, mut statement: Statement) -> Statement {
+pub fn in_table(interface: &Interface, mut statement: Statement) -> Statement {
     // The first address is the primary one, so their order counts.
     statement.series = Some(format!("addresses of {}", interface.name));
     if interface.ip4.table != TableIndex::DEFAULT {

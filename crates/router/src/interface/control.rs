@@ -28,7 +28,7 @@ pub const MIN_MTU: u16 = 68;
 pub const MAX_MTU: u16 = 9216;
 
 /// By what packets leave an interface.
-pub(crate) enum Way<'a> {
+pub enum Way<'a> {
     /// By its device's transmit queues.
     Device,
     /// By its parent.
@@ -48,7 +48,7 @@ impl Router {
     }
 
     /// [`Router::create_interface`], whose packets leave by its device or another way.
-    pub(crate) fn add_interface(&mut self, name: &str, device: Device, way: Way<'_>) -> Result<InterfaceIndex, Error> {
+    pub fn add_interface(&mut self, name: &str, device: Device, way: Way<'_>) -> Result<InterfaceIndex, Error> {
         check_memory()?;
         self.check_new_name(name)?;
         let index = self.interfaces.free_index(Instant::now())?;
@@ -400,7 +400,7 @@ impl Router {
     }
 
     /// Sends a frame out of an interface: a link header and what follows it.
-    pub(crate) fn inject(&self, interface: InterfaceIndex, header: &LinkHeader, payload: &[u8]) {
+    pub fn inject(&self, interface: InterfaceIndex, header: &LinkHeader, payload: &[u8]) {
         let node = self.state::<super::Nodes>().inject;
         let (frame, header_length) = ([header, payload].concat(), header.len());
         self.graph.call_one(OWNER, move |core| {
@@ -411,7 +411,7 @@ impl Router {
     }
 
     /// Publishes what the data path knows of interfaces: of those that may have changed.
-    pub(crate) fn publish_facts(&self) {
+    pub fn publish_facts(&self) {
         let view = |interface: &Interface| InterfaceView {
             index: interface.index,
             mac: interface.mac,

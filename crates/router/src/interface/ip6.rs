@@ -34,11 +34,11 @@ pub struct Settings {
     /// The link-local address while IPv6 is enabled.
     pub link_local: Option<Ipv6Addr>,
     /// The interface's own addresses that are not in use, and why not.
-    pub(crate) standing: BTreeMap<Ipv6Addr, Standing>,
+    pub standing: BTreeMap<Ipv6Addr, Standing>,
     /// Hosts on other links that the interface answers for, in order.
-    pub(crate) proxied: Vec<Ipv6Addr>,
+    pub proxied: Vec<Ipv6Addr>,
     /// The object for packets onto the link, while IPv6 is enabled.
-    pub(crate) on_link: Option<u32>,
+    pub on_link: Option<u32>,
 }
 
 impl Settings {

@@ -5,7 +5,8 @@
 //! the kind that it needs ([`Interface::options`]).
 
 use super::Interface;
-use crate::{CAPABILITIES, Devices, Error, Router};
+
+use crate::{Devices, Error, Router};
 use drivers::{Device, OpenError};
 use graph::InterfaceIndex;
 use std::any::Any;
@@ -99,16 +100,6 @@ pub struct PortSyntax {
     pub of: fn(&str) -> Box<dyn InterfaceConfig>,
 }
 
-/// The kind of a driver's name.
-pub fn kind(driver: &str) -> Option<&'static InterfaceKind> {
-    kinds().find(|kind| kind.driver == driver)
-}
-
-/// All kinds of interfaces, in the order of the list of capabilities.
-pub fn kinds() -> impl Iterator<Item = &'static InterfaceKind> {
-    CAPABILITIES.iter().flat_map(|capability| capability.kinds)
-}
-
 /// Reads a number of [`InterfaceConfig::set`].
 ///
 /// # Errors
@@ -127,17 +118,17 @@ pub fn queues(value: &str) -> Result<u16, String> {
 }
 
 /// An option of a command with its value, if it has one.
-pub(crate) fn option(word: &str, value: Option<impl fmt::Display>) -> String {
+pub fn option(word: &str, value: Option<impl fmt::Display>) -> String {
     value.map_or(String::new(), |value| format!(" {word} {value}"))
 }
 
 /// The option for more than one receive queue.
-pub(crate) fn queues_option(queues: u16) -> String {
+pub fn queues_option(queues: u16) -> String {
     option("num-rx-queues", (queues > 1).then_some(queues))
 }
 
 /// What an interface claims that lies on a host interface of a namespace; none: the namespace of this process.
-pub(crate) fn host_claim(namespace: Option<&str>, host: &str) -> String {
+pub fn host_claim(namespace: Option<&str>, host: &str) -> String {
     format!("{} {host}", namespace.unwrap_or(""))
 }
 

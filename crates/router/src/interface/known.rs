@@ -29,7 +29,7 @@ pub struct Interface {
     pub index: InterfaceIndex,
     pub name: String,
     pub driver: &'static str,
-    pub(crate) carries: Carries,
+    pub carries: Carries,
     pub description: String,
     /// The host interface that it lies on, if any.
     pub host: Option<String>,
@@ -67,9 +67,9 @@ pub struct Interface {
     pub mpls: bool,
     pub addresses: Vec<Prefix4>,
     /// The one of `addresses` that a DHCP server leased.
-    pub(crate) leased: Option<Prefix4>,
+    pub leased: Option<Prefix4>,
     /// It may get a lease.
-    pub(crate) has_dhcp_client: bool,
+    pub has_dhcp_client: bool,
     /// The interface whose addresses it uses, when it is unnumbered.
     pub lender: Option<InterfaceIndex>,
     /// The VLAN tags that its frames carry.
@@ -78,7 +78,7 @@ pub struct Interface {
     pub sub: Option<Sub>,
     /// Finds the owner of its frames; present since it first had a sub-interface.
     pub(crate) demux: Option<Arc<Demux>>,
-    pub(crate) link: Box<dyn Link>,
+    pub link: Box<dyn Link>,
     /// The last state that its link reported ([`super::link_watch`]).
     pub(crate) link_is_up: bool,
     pub(crate) edges: Edges,
@@ -87,9 +87,9 @@ pub struct Interface {
     /// Empty: its device receives nothing.
     pub receive_queues: Vec<ReceiveQueue>,
     pub transmit_queues: TransmitQueues,
-    pub(crate) input_node: &'static str,
-    pub(crate) output_node: NodeIndex,
-    pub(crate) tx_node: NodeIndex,
+    pub input_node: &'static str,
+    pub output_node: NodeIndex,
+    pub tx_node: NodeIndex,
 }
 
 impl Interface {
@@ -151,7 +151,7 @@ impl Interface {
     }
 
     /// The source address for IPv6 to a peer: one of the peer's scope, on the peer's network if there is one.
-    pub(crate) fn address6_towards(&self, peer: Ipv6Addr) -> Option<Ipv6Addr> {
+    pub fn address6_towards(&self, peer: Ipv6Addr) -> Option<Ipv6Addr> {
         let view = Ip6View::new(&self.ip6);
         view.address_towards(peer).or(view.used_link_local())
     }
@@ -172,7 +172,7 @@ impl Interface {
     }
 
     /// The longest packet of a family that leaves by it.
-    pub(crate) fn ip_mtu(&self, family: Family) -> u16 {
+    pub fn ip_mtu(&self, family: Family) -> u16 {
         match family {
             Family::Ip4 => self.ip4_mtu,
             Family::Ip6 => self.ip6_mtu,
@@ -213,7 +213,7 @@ pub struct Interfaces {
     claims: HashMap<String, InterfaceIndex>,
     /// The sub-interfaces of each parent that has some.
     subs: HashMap<InterfaceIndex, BTreeSet<InterfaceIndex>>,
-    pub(crate) book: RefCell<ViewBook>,
+    pub book: RefCell<ViewBook>,
     /// The numbers of each driver's devices.
     devices: HashMap<&'static str, Numbers>,
     /// The numbers at the end of names and claims, by the stems before them, for stems that were asked for.
@@ -252,7 +252,7 @@ impl Interfaces {
         self.slots.get(index.0 as usize).and_then(Option::as_deref).ok_or_else(|| unknown(index))
     }
 
-    pub(crate) fn get_mut(&mut self, index: InterfaceIndex) -> Result<&mut Interface, Error> {
+    pub fn get_mut(&mut self, index: InterfaceIndex) -> Result<&mut Interface, Error> {
         self.book.get_mut().touch(index);
         let slot = self.slots.get_mut(index.0 as usize).and_then(Option::as_deref_mut);
         slot.ok_or_else(|| unknown(index))
@@ -344,7 +344,7 @@ impl Interfaces {
 
     /// The lowest number that behind each of these stems makes neither the name of an interface nor what an interface
     /// claims.
-    pub(crate) fn free_number(&mut self, stems: &[&str]) -> u32 {
+    pub fn free_number(&mut self, stems: &[&str]) -> u32 {
         let (names, claims) = (&self.names, &self.claims);
         let is_taken = |text: String| names.contains_key(&text) || claims.contains_key(&text);
         if self.stems.len() >= MAX_STEMS {
@@ -355,7 +355,7 @@ impl Interfaces {
     }
 
     /// The lowest number that no device of a driver has.
-    pub(crate) fn free_device(&mut self, driver: &'static str) -> u32 {
+    pub fn free_device(&mut self, driver: &'static str) -> u32 {
         self.devices.entry(driver).or_default().lowest_free(|_| true)
     }
 
@@ -367,7 +367,7 @@ impl Interfaces {
     }
 
     /// The interface that has what only one can have.
-    pub(crate) fn claimed(&self, claim: &str) -> Option<&Interface> {
+    pub fn claimed(&self, claim: &str) -> Option<&Interface> {
         self.get(*self.claims.get(claim)?).ok()
     }
 

@@ -5,11 +5,11 @@
 
 mod book;
 pub mod cli;
-pub(crate) mod config;
+pub mod config;
 pub mod control;
 pub mod exit;
 pub(crate) mod feature;
-pub(crate) mod features;
+pub mod features;
 pub(crate) mod inject;
 pub mod ip4;
 pub mod ip6;
@@ -19,7 +19,7 @@ pub(crate) mod link_watch;
 mod mtu;
 pub mod names;
 mod numbers;
-pub(crate) mod output;
+pub mod output;
 pub mod queues;
 pub mod source_check;
 pub mod standing;

@@ -35,7 +35,7 @@ graph::edges! {
 }
 
 /// Of nodes that finish packets.
-pub(crate) const COUNTERS: &[CounterSpec] = &[
+pub const COUNTERS: &[CounterSpec] = &[
     CounterSpec(
         "checksums finished",
         Severity::Info,
@@ -104,14 +104,14 @@ impl Output {
 }
 
 /// The edges of a node that finishes packets, for those that cannot be finished.
-pub(crate) struct Finish {
+pub struct Finish {
     pub malformed: EdgeIndex,
     pub no_buffer: EdgeIndex,
 }
 
 /// Does the work that packets' flags ask for, one packet after the other: `todo` selects flags of a packet, and
 /// `onward` sends a finished one on. The node has [`COUNTERS`].
-pub(crate) fn finish_offloads(
+pub fn finish_offloads(
     x: &mut Expansion<'_, '_>,
     vector: &mut Vector,
     edges: &Finish,
@@ -170,7 +170,7 @@ impl Expand for Output {
 }
 
 /// Whether labels precede a packet's network header: no device looks behind labels to complete anything.
-pub(crate) fn is_labelled(cx: &Context<'_>, row: &Row) -> bool {
+pub fn is_labelled(cx: &Context<'_>, row: &Row) -> bool {
     let header = &cx.buffers.bytes(row.packet)[row.l2 as usize..];
     let types = [12, 16, 20].map(|at| EtherType(u16::from_be_bytes([header[at], header[at + 1]])));
     types.into_iter().find(|ethertype| !ethertype.is_tag()) == Some(EtherType::MPLS)

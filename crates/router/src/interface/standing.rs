@@ -29,7 +29,7 @@ impl fmt::Display for Standing {
 
 /// How it is found out whether other stations have an address of ours (RFC 4862 section 5.4).
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Detector {
+pub struct Detector {
     /// Begins with addresses that are new, or those of an interface that is usable again.
     pub begin: fn(&mut Router, InterfaceIndex, &[Ipv6Addr]),
     /// Ends all of an interface that is usable no more.
@@ -42,4 +42,4 @@ pub(crate) struct Detector {
 
 /// From the capability that does it, if there is one.
 #[derive(Default)]
-pub(crate) struct Detecting(pub Option<Detector>);
+pub struct Detecting(pub Option<Detector>);

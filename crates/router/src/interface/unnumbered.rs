@@ -136,7 +136,7 @@ impl Router {
     }
 
     /// Refuses addresses of its own to an interface that uses another's.
-    pub(crate) fn check_borrows_nothing(&self, interface: &Interface) -> Result<(), Error> {
+    pub fn check_borrows_nothing(&self, interface: &Interface) -> Result<(), Error> {
         let Some(lender) = interface.lender else { return Ok(()) };
         let (name, lender) = (interface.name.clone(), self.interfaces.name_of(lender));
         Err(UnnumberedError::Borrows { name, lender }.into())

@@ -23,7 +23,7 @@ use wire::{Family, MacAddress};
 
 /// What is sent by an adjacency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Inside {
+pub enum Inside {
     Ip(Family),
     /// What begins with a label, which is taken off.
     Labelled,
@@ -31,7 +31,7 @@ pub(crate) enum Inside {
 
 /// What makes an adjacency the same as another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct AdjacencyKey {
+pub struct AdjacencyKey {
     pub neighbour: NeighbourKey,
     pub inside: Inside,
     /// Labels that are put on, the top one first.
@@ -100,7 +100,7 @@ impl Adjacencies {
 }
 
 /// The object that a leaf names.
-pub(crate) fn object_of(leaf: Leaf) -> u32 {
+pub fn object_of(leaf: Leaf) -> u32 {
     leaf.index()
 }
 
@@ -129,7 +129,7 @@ impl Ip {
     }
 
     /// Gives up a leaf's share of its object.
-    pub(crate) fn release(&mut self, leaf: Leaf) {
+    pub fn release(&mut self, leaf: Leaf) {
         let Some(key) = self.adjacency_of(leaf).cloned() else { return };
         let Adjacencies { by_key, by_object, by_neighbour } = &mut self.adjacencies;
         let shared = by_key.get_mut(&key).expect("just found");
@@ -152,7 +152,7 @@ impl Ip {
 
 impl Router {
     /// The adjacency object of a neighbour, with one more user.
-    pub(crate) fn share_adjacency(&mut self, key: impl Into<AdjacencyKey>) -> Result<u32, Error> {
+    pub fn share_adjacency(&mut self, key: impl Into<AdjacencyKey>) -> Result<u32, Error> {
         let mut key = key.into();
         // Whoever asks: no packet leaves such an interface without its header.
         if !key.is_stacked
@@ -305,7 +305,7 @@ impl Router {
     }
 
     /// The adjacency of a leaf of routes of a family, in words: `ipv4 via 10.0.0.1 e0: mtu:1500 next:3 0200...`.
-    pub(crate) fn adjacency_text(&self, family: Family, leaf: Leaf) -> String {
+    pub fn adjacency_text(&self, family: Family, leaf: Leaf) -> String {
         let plain = |word: &str| format!("[@0]: dpo-{word}");
         let (short, long) = match family {
             Family::Ip4 => ("ip4", "ipv4"),

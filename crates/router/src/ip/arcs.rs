@@ -6,7 +6,7 @@ use wire::Family;
 /// The arcs of a family, which begin in its input nodes. The one ends in the lookup of routes; the other, for packets
 /// to all or some stations of a link, in local delivery.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct InputArcs {
+pub struct InputArcs {
     unicast: ArcIndex,
     multicast: ArcIndex,
 }

@@ -1,7 +1,7 @@
 //! The classes of leaf ([`tables::Leaf`]): who handles the packets of a route.
 //!
 //! A lookup node has an edge for each class, and finds it with one load. A new kind of route does not need a class: an
-//! [`OBJECT`] names the node that handles its packets ([`crate::object`]).
+//! [`OBJECT`] names the node that handles its packets (`protocols::object`).
 
 use tables::Leaf;
 
@@ -29,7 +29,7 @@ pub const ADJACENCY: u8 = 0x20;
 pub const GLEAN: u8 = 0x21;
 /// For labels: swap the label for the one beside the leaf, and send by an adjacency.
 pub const SWAP: u8 = 0x22;
-/// Put a header in front of the packet, and send the result by another leaf ([`crate::midchain`]).
+/// Put a header in front of the packet, and send the result by another leaf (`protocols::midchain`).
 pub const MIDCHAIN: u8 = 0x23;
 /// For labels: pop the label, and send the packet inside by an adjacency. Four classes, one for each node of
 /// [`crate::ip::labels::pop`].

@@ -149,7 +149,7 @@ fn change(
 }
 
 /// What texts call a family.
-pub(crate) fn name(family: Family) -> &'static str {
+pub fn name(family: Family) -> &'static str {
     match family {
         Family::Ip4 => "IPv4",
         Family::Ip6 => "IPv6",

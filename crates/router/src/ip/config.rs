@@ -82,7 +82,7 @@ fn state_route(
     into.push(statement);
 }
 
-pub(crate) fn write_path(
+pub fn write_path(
     router: &Router,
     family: Family,
     table: TableIndex,

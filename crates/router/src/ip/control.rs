@@ -48,28 +48,28 @@ pub struct Ip {
     shared6: SharedTables<Lookup6>,
     pub(super) leaving: Leaving<TableIndex>,
     /// Whether tables accept more routes than their limits, until this is reset.
-    pub(crate) knows_no_limit: bool,
+    pub knows_no_limit: bool,
     /// Routes that were removed since the last check, and when memory is to be freed.
     pub(crate) have_gone: usize,
     trim_due: Option<Instant>,
     pub(super) counted: Counted,
-    pub(crate) lists: PathLists,
+    pub lists: PathLists,
     pub(super) several: MultiSourceEntries,
     pub(super) dependents: Dependents,
     pub(super) adjacencies: Adjacencies,
-    pub(crate) labels: LabelTables,
+    pub labels: LabelTables,
     /// The list of each tunnel's paths.
-    pub(crate) tunnels: BTreeMap<InterfaceIndex, ListId>,
+    pub tunnels: BTreeMap<InterfaceIndex, ListId>,
     /// Interfaces that put a header in front of packets.
     pub(crate) stacks: Stacks,
     pub(crate) rewrite_edges: AllEdges,
     /// Objects of other capabilities.
-    pub(crate) customs: CustomObjects,
+    pub customs: CustomObjects,
     /// The list of each load balance.
     pub(super) balances: HashMap<u32, ListId>,
     /// Changed lists whose prefixes are to be updated together in the lookup tables.
     pub(super) painting: Painting,
-    pub(crate) objects: Objects,
+    pub objects: Objects,
 }
 
 /// The leaf that a table's number stands for.
@@ -244,7 +244,7 @@ impl Ip {
     }
 
     /// Lists whose paths name an interface.
-    pub(crate) fn lists_by(&self, interface: InterfaceIndex) -> impl Iterator<Item = ListId> + use<> {
+    pub fn lists_by(&self, interface: InterfaceIndex) -> impl Iterator<Item = ListId> + use<> {
         self.dependents.of_interface(interface).collect::<Vec<_>>().into_iter()
     }
 
@@ -566,7 +566,7 @@ impl Router {
     }
 
     /// Refuses paths by interfaces that do not exist, and lookups that would continue in the same table.
-    pub(crate) fn check_paths(&self, table: TableIndex, paths: &[Path]) -> Result<(), Error> {
+    pub fn check_paths(&self, table: TableIndex, paths: &[Path]) -> Result<(), Error> {
         for path in paths {
             if let Some(index) = path.way.interface() {
                 self.interfaces.get(index)?;
@@ -718,7 +718,7 @@ impl Router {
 }
 
 /// Adds paths to a list of paths. A path that is already in the list gets the new weight and preference.
-pub(crate) fn join_paths(mut known: Vec<Path>, more: Vec<Path>) -> Vec<Path> {
+pub fn join_paths(mut known: Vec<Path>, more: Vec<Path>) -> Vec<Path> {
     if known.is_empty() && more.len() == 1 {
         return more;
     }

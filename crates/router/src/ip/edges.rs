@@ -4,7 +4,7 @@ use crate::interface::exit::Exit;
 
 /// The edges of such a node.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RewriteEdges {
+pub struct RewriteEdges {
     /// To the nodes that resolve neighbours: of IPv4, and of IPv6.
     pub arp: u16,
     pub discover: u16,

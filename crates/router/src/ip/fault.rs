@@ -2,7 +2,7 @@
 
 /// Why a packet is not sent to its next hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// It came in a frame for all stations.
     Group,
     /// It would take a loopback address to a network.

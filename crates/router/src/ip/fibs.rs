@@ -19,7 +19,7 @@ use wire::Family;
 pub(crate) type SharedTables<L> = Arc<Published<Chunks<L>>>;
 
 /// Most tables in which one packet is looked up: routes that send packets from table to table may form a circle.
-pub(crate) const MAX_TABLES_IN_A_ROW: u32 = 4;
+pub const MAX_TABLES_IN_A_ROW: u32 = 4;
 
 /// In which tables packets are to be looked up.
 #[derive(Clone, Copy)]
@@ -281,7 +281,7 @@ impl Fibs4 {
 }
 
 /// Neighbours with something in common. What is common is asked for when the value changes.
-pub(crate) fn runs<T: Copy + PartialEq, U: Copy + PartialEq>(
+pub fn runs<T: Copy + PartialEq, U: Copy + PartialEq>(
     values: &[T],
     of: impl Fn(T) -> U,
 ) -> impl Iterator<Item = (U, Range<usize>)> {

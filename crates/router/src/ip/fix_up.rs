@@ -17,7 +17,7 @@ pub const MAX_FIX_UPS: usize = 64;
 pub struct FixUpNumber(u16);
 
 /// All of them. They are added and never removed, so that workers read them without a lock.
-pub(crate) struct FixUps([OnceLock<(&'static str, FixUp)>; MAX_FIX_UPS]);
+pub struct FixUps([OnceLock<(&'static str, FixUp)>; MAX_FIX_UPS]);
 
 impl Default for FixUps {
     fn default() -> FixUps {

@@ -11,7 +11,7 @@ use wire::ethernet::HEADER_LEN;
 /// Forwards a vector about which nothing is special, as far as its adjacencies are complete and long enough; how many
 /// packets are done.
 #[inline]
-pub(crate) fn forward_vector<H: Hop>(objects: &ObjectHandle, cx: &mut Context<'_>, vector: &mut Vector) -> usize {
+pub fn forward_vector<H: Hop>(objects: &ObjectHandle, cx: &mut Context<'_>, vector: &mut Vector) -> usize {
     if let Some(leaf) = one_value(vector.targets()) {
         let object = objects.get(cx.round, Leaf(leaf).index());
         if object.is_complete() && longest(vector) <= object.mtu() {
@@ -56,12 +56,7 @@ fn many<H: Hop>(objects: &ObjectHandle, cx: &mut Context<'_>, vector: &mut Vecto
 
 /// One packet about which nothing is special.
 #[inline]
-pub(crate) fn forward_one<H: Hop>(
-    cx: &mut Context<'_>,
-    vector: &mut Vector,
-    i: usize,
-    object: ObjectRef<'_>,
-) -> EdgeIndex {
+pub fn forward_one<H: Hop>(cx: &mut Context<'_>, vector: &mut Vector, i: usize, object: ObjectRef<'_>) -> EdgeIndex {
     let (mut frames, _) = vector.l3_frames(cx.buffers);
     let header = object.rewrite();
     if let Some(header) = object.ethernet_tagged() {
@@ -76,7 +71,7 @@ pub(crate) fn forward_one<H: Hop>(
 }
 
 /// Whether a packet is to leave by the interface that it came by.
-pub(crate) fn turns_back(objects: &ObjectHandle, cx: &Context<'_>, vector: &Vector) -> bool {
+pub fn turns_back(objects: &ObjectHandle, cx: &Context<'_>, vector: &Vector) -> bool {
     let objects = objects.load(cx.round);
     let ways = vector.targets().iter().zip(vector.rx_interfaces());
     ways.fold(false, |any, (leaf, rx)| any | (objects.get(Leaf(*leaf).index()).interface() == rx.0))

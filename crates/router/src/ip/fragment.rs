@@ -439,7 +439,7 @@ impl Identifications {
 
 graph::scratch_number! {
     /// The length of the longest fragment, from its IP header on.
-    pub(crate) struct Mtu(u16) = "mtu"
+    pub struct Mtu(u16) = "mtu"
 }
 
 impl Expand for Cutter {

@@ -12,7 +12,7 @@ const UNIFORM: u16 = 1 << 8;
 const STALE: u16 = 1 << 9;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Marks {
+pub struct Marks {
     /// Label stack entries at the end of the link header.
     pub labels: usize,
     /// How many of them, from the bottom up, copy time to live and traffic class from the packet under them.

@@ -221,7 +221,7 @@ impl Router {
     }
 
     /// Whether packets can leave by an interface.
-    pub(crate) fn is_usable(&self, index: InterfaceIndex) -> bool {
+    pub fn is_usable(&self, index: InterfaceIndex) -> bool {
         self.interfaces.get(index).is_ok_and(|interface| interface.is_usable())
     }
 
@@ -241,7 +241,7 @@ impl Router {
     }
 
     /// The neighbour to which a path by a next hop leads, for a route in a table.
-    pub(crate) fn way_of(&self, way: &PathAction, table: TableIndex) -> Option<NeighbourKey> {
+    pub fn way_of(&self, way: &PathAction, table: TableIndex) -> Option<NeighbourKey> {
         let wanted = way.interface();
         let hop = way.hop(table)?;
         self.way_to_hop(hop, wanted).map(|interface| NeighbourKey { interface, address: hop.0 })
@@ -260,7 +260,7 @@ impl Router {
     }
 
     /// Whether a host is on the link of an interface, according to addresses and routes.
-    pub(crate) fn is_on_link(&self, key: &NeighbourKey) -> bool {
+    pub fn is_on_link(&self, key: &NeighbourKey) -> bool {
         // Without an address the router cannot send a request.
         let asks = self.interfaces.has_address(key.interface, key.family());
         let hop = (key.address, self.table_of(key.interface, key.family()));

@@ -8,7 +8,7 @@ use tables::Leaf;
 
 /// An object, as routes name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectId(pub(crate) u32);
+pub struct ObjectId(pub u32);
 
 impl ObjectId {
     pub(crate) fn leaf(self) -> Leaf {
@@ -23,7 +23,7 @@ impl fmt::Display for ObjectId {
     }
 }
 
-pub(crate) struct Known {
+pub struct Known {
     /// The name of its kind.
     pub name: &'static str,
     /// Paths of lists that name it.
@@ -32,7 +32,7 @@ pub(crate) struct Known {
 
 /// The objects that there are.
 #[derive(Default)]
-pub(crate) struct CustomObjects(pub BTreeMap<ObjectId, Known>);
+pub struct CustomObjects(pub BTreeMap<ObjectId, Known>);
 
 impl CustomObjects {
     pub fn name(&self, id: ObjectId) -> Option<&'static str> {

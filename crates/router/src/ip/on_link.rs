@@ -16,7 +16,7 @@ pub struct OnLink<L: Lookup> {
 }
 
 impl<L: Lookup> OnLink<L> {
-    pub(crate) fn new(fibs: &Fibs<L>, objects: &ObjectHandle) -> OnLink<L> {
+    pub fn new(fibs: &Fibs<L>, objects: &ObjectHandle) -> OnLink<L> {
         OnLink { fibs: fibs.clone(), objects: objects.clone() }
     }
 

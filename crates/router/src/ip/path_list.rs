@@ -29,7 +29,7 @@ pub struct ListId(pub u32);
 
 /// The properties by which two lists are the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ListKey {
+pub struct ListKey {
     pub of: Of,
     /// The table in which next hops are looked up.
     pub table: TableIndex,
@@ -42,7 +42,7 @@ pub(crate) struct ListKey {
 
 /// What uses a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Of {
+pub enum Of {
     /// Prefixes of a family.
     Prefixes(Family),
     /// Labels of a table, at the bottom of stacks or above others.
@@ -64,7 +64,7 @@ impl Of {
 
 /// One user of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum User {
+pub enum User {
     Prefix(Prefix),
     Label(LabelKey),
     Tunnel(InterfaceIndex),
@@ -100,7 +100,7 @@ impl From<LabelKey> for User {
 
 /// The same without ownership, to look for a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct ListRef<'a> {
+pub struct ListRef<'a> {
     pub of: Of,
     pub table: TableIndex,
     pub host: Option<IpAddr>,
@@ -131,7 +131,7 @@ enum Users {
 
 /// One list.
 #[derive(Debug)]
-pub(crate) struct PathList {
+pub struct PathList {
     pub key: ListKey,
     users: Users,
     /// The single paths that the list leads to at present, with their weights. The list holds a reference to each.
@@ -151,7 +151,7 @@ pub(crate) struct PathList {
 
 /// All lists.
 #[derive(Default)]
-pub(crate) struct PathLists {
+pub struct PathLists {
     lists: Vec<Option<PathList>>,
     /// The leaf of each list. They are stored close together, because millions are read in a row.
     leaves: Vec<Leaf>,
@@ -178,7 +178,7 @@ impl PathLists {
         Spread { members, buckets }
     }
 
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.known.len()
     }
 

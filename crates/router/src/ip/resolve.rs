@@ -103,7 +103,7 @@ impl Ip {
     }
 
     /// The neighbours by which a next hop that depends on a route is reached.
-    pub(crate) fn reached_by(&self, hop: Hop) -> impl Iterator<Item = NeighbourKey> + '_ {
+    pub fn reached_by(&self, hop: Hop) -> impl Iterator<Item = NeighbourKey> + '_ {
         let through = self.dependents.hop(hop).and_then(|state| state.through);
         let list = through.map(|(_, list)| list).filter(|list| !self.leads_through(*list, hop));
         let members = list.into_iter().flat_map(|list| &self.lists.get(list).members);
@@ -166,7 +166,7 @@ impl Ip {
 impl Router {
     /// A list of these paths for a prefix, a label or a tunnel that had the list `before`. Flows stay on the paths that
     /// both lists have. If no such list exists, it is made and resolved.
-    pub(crate) fn acquire_list(&mut self, wanted: ListRef<'_>, before: Option<ListId>) -> Result<ListId, Error> {
+    pub fn acquire_list(&mut self, wanted: ListRef<'_>, before: Option<ListId>) -> Result<ListId, Error> {
         if let Some(id) = self.ip.known_list(&wanted, before) {
             return Ok(id);
         }
@@ -197,7 +197,7 @@ impl Router {
     }
 
     /// Removes a list if nothing uses it.
-    pub(crate) fn drop_unused(&mut self, id: ListId) {
+    pub fn drop_unused(&mut self, id: ListId) {
         if !self.ip.lists.is_there(id) || self.ip.lists.get(id).users() > 0 {
             return;
         }
@@ -259,7 +259,7 @@ impl Router {
     fn refresh_each(&mut self, mut due: BTreeSet<ListId>) {
         // Each iteration follows from a change, and changes end. Should they not end, the limit keeps the router from
         // standing still.
-        let mut patience = 64 * (self.ip.lists.len() + 64);
+        let mut patience = 64 * (self.ip.lists.count() + 64);
         while let Some(id) = due.pop_first() {
             if !self.ip.lists.is_there(id) {
                 continue;
@@ -877,7 +877,7 @@ impl Router {
 
     /// Updates the routes that lead by an interface whose state has changed: those that name it, and those with next
     /// hops in its networks.
-    pub(crate) fn install_by(&mut self, index: InterfaceIndex) {
+    pub fn install_by(&mut self, index: InterfaceIndex) {
         let mut networks: Vec<Prefix> = match self.interfaces.get(index) {
             Ok(interface) => Family::ALL.into_iter().flat_map(|family| interface.networks(family)).collect(),
             Err(_) => Vec::new(),

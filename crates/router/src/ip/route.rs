@@ -144,7 +144,7 @@ impl PathAction {
     }
 
     /// The same, but only when the path does not fix the interface.
-    pub(crate) fn open_hop(&self, own: TableIndex) -> Option<Hop> {
+    pub fn open_hop(&self, own: TableIndex) -> Option<Hop> {
         if matches!(self, PathAction::Via { interface: Some(_), .. }) { None } else { self.hop(own) }
     }
 
@@ -194,7 +194,7 @@ impl Path {
     }
 
     /// Whether this path, as an operator gives it, names `path`: without labels it matches any labels.
-    pub(crate) fn means(&self, path: &Path) -> bool {
+    pub fn means(&self, path: &Path) -> bool {
         self.way == path.way && (self.labels.is_none() || self.labels == path.labels)
     }
 }
@@ -206,4 +206,11 @@ pub struct Route {
     pub sources: BTreeMap<Source, Vec<Path>>,
     /// The leaf in the lookup table, when at least one path of a source works.
     pub installed: Option<Leaf>,
+}
+
+impl PathAction {
+    /// Whether it leads to a next hop.
+    pub fn has_hop(&self) -> bool {
+        matches!(self, PathAction::Via { .. } | PathAction::ViaIn { .. } | PathAction::OnLink { .. })
+    }
 }

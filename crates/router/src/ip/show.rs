@@ -201,7 +201,7 @@ struct ShownPath {
 }
 
 #[derive(Serialize)]
-pub(crate) struct ShownList {
+pub struct ShownList {
     index: u32,
     table: u32,
     /// The routes that use the list.
@@ -226,7 +226,7 @@ struct ShownBucket {
 
 /// Where packets go: an object and what its buckets lead to.
 #[derive(Serialize)]
-pub(crate) struct ShownBalance {
+pub struct ShownBalance {
     object: u32,
     buckets: Vec<ShownBucket>,
     /// The counts, if the route is counted.
@@ -238,7 +238,7 @@ pub(crate) struct ShownBalance {
 
 impl ShownBalance {
     /// Whether it leads nowhere.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.buckets.is_empty()
     }
 }
@@ -394,7 +394,7 @@ fn shown_route(router: &Router, table: TableIndex, key: Prefix, entry: Entry) ->
     ShownRoute { sources, forwarding }
 }
 
-pub(crate) fn shown_balance(router: &Router, of: Of, leaf: Leaf, counts: Option<Counts>) -> ShownBalance {
+pub fn shown_balance(router: &Router, of: Of, leaf: Leaf, counts: Option<Counts>) -> ShownBalance {
     // Only leaves of objects have an object number.
     let is_object = of.family().is_some() || class::is_adjacency(leaf) || leaf.class() == class::LOAD_BALANCE;
     let object = if is_object { super::adjacency::object_of(leaf) } else { 0 };
@@ -430,7 +430,7 @@ fn shown_buckets(router: &Router, of: Of, leaf: Leaf) -> Vec<ShownBucket> {
     buckets
 }
 
-pub(crate) fn shown_list(router: &Router, id: ListId) -> ShownList {
+pub fn shown_list(router: &Router, id: ListId) -> ShownList {
     let list = router.ip.lists.get(id);
     let first = id.0 as usize * MAX_PATHS;
     let path = |(at, path): (usize, &Path)| {

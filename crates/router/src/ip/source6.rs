@@ -22,13 +22,13 @@ pub(crate) fn is_checked(cx: &Context<'_>, row: &Row) -> bool {
 }
 
 /// Whether a source is valid on its link only.
-pub(crate) fn is_of_its_link(source: Ipv6Addr) -> bool {
+pub fn is_of_its_link(source: Ipv6Addr) -> bool {
     source.is_unspecified() || source.is_unicast_link_local()
 }
 
 /// Whether the packet is a message of Neighbor Discovery. The node that reads such a message checks its source: a
 /// message from one of our addresses shows that another station has the address (RFC 4862 5.4.4).
-pub(crate) fn speaks_of_neighbours(cx: &Context<'_>, row: &Row) -> bool {
+pub fn speaks_of_neighbours(cx: &Context<'_>, row: &Row) -> bool {
     let packet = cx.buffers.bytes(row.packet).get(row.l3 as usize..).unwrap_or_default();
     let message = packet.get(HEADER_LEN..).and_then(|payload| payload.first());
     message.is_some_and(|kind| Type(*kind).is_discovery())

@@ -56,7 +56,7 @@ fn word(family: Family) -> &'static str {
 }
 
 /// `set urpf` of a family.
-pub(crate) fn command(family: Family) -> Command<Router> {
+pub fn command(family: Family) -> Command<Router> {
     let word = word(family);
     let command = Command::new(
         &format!("set urpf {word} [rx] {{off | loose | strict : mode}} <interface:interface> [allow-default]"),

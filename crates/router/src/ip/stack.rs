@@ -21,7 +21,7 @@ use wire::{Family, ipv4, ipv6};
 pub const TTLS: RangeInclusive<u8> = 1..=254;
 
 /// The edges of midchains' node for headers of each family.
-pub(crate) struct OuterEdges(pub ByFamily<u16>);
+pub struct OuterEdges(pub ByFamily<u16>);
 
 /// What an interface puts in front of the IP packets that routes send onto it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -209,7 +209,7 @@ impl Router {
     }
 
     /// Whether an interface's packets leave by others.
-    pub(crate) fn is_tunnel(&self, index: InterfaceIndex) -> bool {
+    pub fn is_tunnel(&self, index: InterfaceIndex) -> bool {
         self.ip.tunnels.contains_key(&index) || self.ip.stacks.is_stacked(index)
     }
 

@@ -196,7 +196,7 @@ impl Router {
     }
 
     /// The table of an interface.
-    pub(crate) fn table_of(&self, index: InterfaceIndex, family: Family) -> TableIndex {
+    pub fn table_of(&self, index: InterfaceIndex, family: Family) -> TableIndex {
         self.interfaces.get(index).map_or(TableIndex::DEFAULT, |interface| interface.table(family))
     }
 

@@ -182,7 +182,7 @@ impl Router {
     }
 }
 
-pub(crate) fn register(set: &mut CommandSet<Router>) {
+pub fn register(set: &mut CommandSet<Router>) {
     let options = "{{ [repeat <repeat:u32 1..1000000>] | [interval <interval:f64>] }}";
     set.add(
         Command::new(

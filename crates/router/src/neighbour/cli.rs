@@ -215,7 +215,7 @@ fn flush(router: &mut Router, interface: Option<&str>) -> Result<Box<dyn Reply>,
     reply(Done)
 }
 
-pub(crate) fn name_of(router: &Router, interface: InterfaceIndex) -> String {
+pub fn name_of(router: &Router, interface: InterfaceIndex) -> String {
     router.interfaces.get(interface).map_or("?".into(), |interface| interface.name.clone())
 }
 

@@ -41,7 +41,7 @@ const PART: usize = 4096;
 
 impl Router {
     /// Handles a worker's report about a neighbour.
-    pub(crate) fn handle_neighbour(&mut self, event: Event) {
+    pub fn handle_neighbour(&mut self, event: Event) {
         match event {
             Event::Resolve(key) => self.resolve_neighbour(key),
             Event::Conflict(key, mac) => self.conflict(key, mac, self.neighbours.now()),

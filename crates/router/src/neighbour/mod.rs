@@ -1,26 +1,26 @@
 //! Neighbours: the hosts on the links, and their Ethernet addresses. The same for both families; the protocols that ask
-//! for them are in [`crate::arp`] and [`crate::nd`].
+//! for them are in `protocols::arp` and `protocols::nd`.
 //!
 //! Workers hold packets for unknown neighbours ([`resolve`]) and report changes to the control thread as [`Event`]s.
 //! The control thread keeps the neighbours ([`known`]), asks for them and ages them ([`control`]), and publishes them
 //! in a table for workers ([`table`]). It also defends our addresses against other stations that claim them
 //! ([`conflict`]).
 
-pub(crate) mod arping;
+pub mod arping;
 pub mod cli;
 pub(crate) mod config;
 pub mod conflict;
 pub mod control;
-pub(crate) mod glean;
+pub mod glean;
 pub mod known;
-pub(crate) mod learn;
-pub(crate) mod limit;
+pub mod learn;
+pub mod limit;
 pub mod policy;
 pub mod reachability;
 pub mod resolve;
-pub(crate) mod resolver;
-pub(crate) mod stale;
-pub(crate) mod table;
+pub mod resolver;
+pub mod stale;
+pub mod table;
 
 use wire::MacAddress;
 

@@ -182,7 +182,7 @@ pub fn spec(family: Family) -> NodeSpec {
 
 impl Resolve {
     /// The node for a worker whose share of packet memory is this many `buffers`.
-    pub(crate) fn new(
+    pub fn new(
         family: Family,
         objects: ObjectHandle,
         events: EventSender<Event>,

@@ -9,7 +9,7 @@ use wire::{Family, MacAddress};
 
 /// How neighbours of a family are found.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Resolver {
+pub struct Resolver {
     /// The node that holds packets for unknown neighbours ([`super::resolve`]).
     pub node: NodeIndex,
     /// Asks for a neighbour: its own Ethernet address, or all stations if that is the broadcast address.
@@ -19,7 +19,7 @@ pub(crate) struct Resolver {
 }
 
 /// One for each family, from the capability that finds its neighbours.
-pub(crate) type Resolvers = ByFamily<Option<Resolver>>;
+pub type Resolvers = ByFamily<Option<Resolver>>;
 
 impl Router {
     /// # Panics

@@ -1,10 +1,10 @@
 //! Packet flags that other capabilities read than the one that claims them ([`crate::capability::Description::flags`]).
 
 /// The packet leaves by the interface that received it, and its sender was sent a redirect if it should get one.
-pub(crate) const REDIRECTED: u32 = graph::flag::claimable(0);
+pub const REDIRECTED: u32 = graph::flag::claimable(0);
 
 /// The packet is on its way to the host, which gets it unchanged.
-pub(crate) const PUNTED: u32 = graph::flag::claimable(1);
+pub const PUNTED: u32 = graph::flag::claimable(1);
 
 /// The packet was received with a label, whose entry stands before its network header.
-pub(crate) const BEHIND_LABEL: u32 = graph::flag::claimable(7);
+pub const BEHIND_LABEL: u32 = graph::flag::claimable(7);

@@ -3,10 +3,10 @@
 //!
 //! It stands below the capabilities that forward and below those that answer, so that neither needs the other.
 
-pub(crate) mod marks;
-pub(crate) mod policy;
-pub(crate) mod report;
-pub(crate) mod report4;
-pub(crate) mod report6;
-pub(crate) mod to_host;
-pub(crate) mod unclaimed;
+pub mod marks;
+pub mod policy;
+pub mod report;
+pub mod report4;
+pub mod report6;
+pub mod to_host;
+pub mod unclaimed;

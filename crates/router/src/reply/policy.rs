@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 /// The most errors, and TCP resets, that a worker sends unless an operator sets another limit: enough for a traceroute
 /// of every host behind it at once, without a burst that fills a queue.
-pub(crate) const DEFAULT_LIMIT: Limit = Limit { per_second: 1000, burst: 100 };
+pub const DEFAULT_LIMIT: Limit = Limit { per_second: 1000, burst: 100 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Policy {
+pub struct Policy {
     /// The most errors, and TCP resets, that a worker sends.
     pub limit: Limit,
     /// The source of errors when the interface by which they leave has no address: the first address of the first
@@ -48,7 +48,7 @@ impl Default for Policy {
 
 /// The interfaces on which something is switched on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Switches {
+pub struct Switches {
     /// By index.
     interfaces: Chunks<()>,
 }
@@ -76,7 +76,7 @@ impl Switches {
 }
 
 /// The policy as the control thread publishes it.
-pub(crate) type SharedPolicy = Arc<Published<Policy>>;
+pub type SharedPolicy = Arc<Published<Policy>>;
 
 impl Policy {
     /// Whether packets to this address that came by `rx` are directed broadcasts of an attached network.

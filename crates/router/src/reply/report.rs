@@ -53,7 +53,7 @@ impl<T: MessageType> Report<T> {
 }
 
 /// Why the packet is dropped that a report is about, by a node's table of what it sends.
-pub(crate) fn reason_of<T, E>(sent: &[((T, u8), E)], report: Report<T>) -> E
+pub fn reason_of<T, E>(sent: &[((T, u8), E)], report: Report<T>) -> E
 where
     T: Copy + PartialEq + fmt::Debug,
     E: Copy,
@@ -64,14 +64,14 @@ where
 }
 
 /// How many bytes of a packet, from its IP header on, are there to be quoted; `most` at most.
-pub(crate) fn quoted(cx: &Context<'_>, row: &Row, most: usize) -> usize {
+pub fn quoted(cx: &Context<'_>, row: &Row, most: usize) -> usize {
     let here = (row.first_length(cx.buffers) + row.l2 as usize).saturating_sub(row.l3 as usize);
     here.min(most)
 }
 
 /// The label that led a packet here, if one did, with as many hops as a label can have: an error about it goes where
 /// that led.
-pub(crate) fn label_of(cx: &Context<'_>, row: &Row) -> Option<StackEntry> {
+pub fn label_of(cx: &Context<'_>, row: &Row) -> Option<StackEntry> {
     let is_behind = row.flags & BEHIND_LABEL != 0;
     let at = usize::from(row.l3).checked_sub(ENTRY_LEN).filter(|_| is_behind)?;
     let entry =
@@ -80,7 +80,7 @@ pub(crate) fn label_of(cx: &Context<'_>, row: &Row) -> Option<StackEntry> {
 }
 
 /// Puts a label before a message that begins a packet.
-pub(crate) fn put_label(cx: &mut Context<'_>, row: &mut Row, label: StackEntry) {
+pub fn put_label(cx: &mut Context<'_>, row: &mut Row, label: StackEntry) {
     row.l3 -= ENTRY_LEN as u16;
     row.l2 = row.l3;
     row.length += ENTRY_LEN as u16;
@@ -91,7 +91,7 @@ pub(crate) fn put_label(cx: &mut Context<'_>, row: &mut Row, label: StackEntry) 
 }
 
 /// Lets go of what is behind a packet's first buffer.
-pub(crate) fn keep_first_buffer(cx: &mut Context<'_>, row: &mut Row) {
+pub fn keep_first_buffer(cx: &mut Context<'_>, row: &mut Row) {
     if row.flags & flag::CHAINED == 0 {
         return;
     }

@@ -1,4 +1,4 @@
-//! Where packets for the host behind this router go, as nodes see it. Punting is [`crate::punt`].
+//! Where packets for the host behind this router go, as nodes see it. Punting is `protocols::punt`.
 
 use crate::chunks::Chunks;
 use crate::rate::Limit;
@@ -10,14 +10,14 @@ use wire::Family;
 
 /// Where packets for the host go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ToHost {
+pub struct ToHost {
     pub interface: InterfaceIndex,
     pub adjacency: Leaf,
 }
 
 /// The ways of one family.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Ways {
+pub struct Ways {
     /// By the interface that received the packet.
     pub by_interface: Chunks<ToHost>,
     /// By the interface that leads to the host.
@@ -30,13 +30,13 @@ pub(crate) struct Ways {
 
 /// What of this is in force, as nodes see it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct PuntTable {
+pub struct PuntTable {
     ip4: Ways,
     ip6: Ways,
 }
 
 /// The table as control publishes it.
-pub(crate) type SharedPunts = Arc<Published<PuntTable>>;
+pub type SharedPunts = Arc<Published<PuntTable>>;
 
 impl PuntTable {
     pub fn of(&self, family: Family) -> &Ways {

@@ -5,7 +5,7 @@ use graph::{Row, ScratchKind, ScratchValue, flag};
 
 /// As it travels in scratch. Places are counted from the IP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unclaimed {
+pub enum Unclaimed {
     /// A route says so.
     Route,
     /// It is for this router, of a protocol that this router does not have; of IPv6, where the byte is that names it.

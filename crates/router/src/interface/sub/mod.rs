@@ -1,12 +1,12 @@
 //! Sub-interfaces: which frames of its parent each takes, the table that finds them, and what they have from their
-//! parent. The commands are in [`crate::vlan`].
+//! parent. The commands are in `protocols::vlan`.
 
 mod control;
 mod demux;
 pub(crate) mod output;
 
-pub(crate) use control::{Sub, by_number, name_of};
-pub(crate) use demux::{Demux, Found, Inner};
+pub use control::{Sub, by_number, name_of};
+pub use demux::{Demux, Found, Inner};
 
 use std::fmt;
 use wire::ethernet::EtherType;

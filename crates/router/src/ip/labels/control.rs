@@ -84,7 +84,7 @@ crate::codes! { MplsError {
 } }
 
 /// What commands call where a label is.
-pub(crate) fn end(key: LabelKey) -> &'static str {
+pub fn end(key: LabelKey) -> &'static str {
     if key.is_bottom() { "eos" } else { "non-eos" }
 }
 
@@ -130,7 +130,7 @@ impl crate::ip::control::Ip {
     }
 
     /// The paths of a label.
-    pub(crate) fn label_paths(&self, table: LabelTableIndex, key: LabelKey) -> Option<&[Path]> {
+    pub fn label_paths(&self, table: LabelTableIndex, key: LabelKey) -> Option<&[Path]> {
         self.label_list(table, key).map(|list| &*self.lists.get(list).key.paths)
     }
 
@@ -371,7 +371,7 @@ impl Router {
 }
 
 /// Whether labels of a path can be put before packets.
-pub(crate) fn check_labels(path: &Path) -> Result<(), Error> {
+pub fn check_labels(path: &Path) -> Result<(), Error> {
     use wire::mpls::{ENTROPY_INDICATOR, IMPLICIT_NULL, ROUTER_ALERT};
     let Some(stated) = path.labels.as_deref() else { return Ok(()) };
     let labels = &stated.labels;

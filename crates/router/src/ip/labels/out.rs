@@ -58,7 +58,7 @@ impl fmt::Display for Stated {
 
 /// A label that is pushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct OutLabel {
+pub struct OutLabel {
     /// The label, with time to live and traffic class unless it copies those.
     pub entry: StackEntry,
     /// Whether it copies time to live and traffic class from below it.

@@ -14,7 +14,7 @@ fn leaf(first: u8, family: Family, index: u32, is_uniform: bool) -> Leaf {
 }
 
 /// Whether labels with this leaf are popped and the packet inside goes on by an adjacency.
-pub(crate) const fn is_by_adjacency(leaf: Leaf) -> bool {
+pub const fn is_by_adjacency(leaf: Leaf) -> bool {
     leaf.class() & !3 == class::POP
 }
 
@@ -24,7 +24,7 @@ pub(crate) const fn is_into_table(leaf: Leaf) -> bool {
 }
 
 /// Whether labels with this leaf are popped to let out the packet inside.
-pub(crate) const fn lets_out(leaf: Leaf) -> bool {
+pub const fn lets_out(leaf: Leaf) -> bool {
     is_by_adjacency(leaf) || is_into_table(leaf)
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn by_adjacency(family: Family, object: u32, is_uniform: bool) -> Lea
 }
 
 /// On by what a table says; without one, that of the interface by which the packet came.
-pub(crate) fn into_table(family: Family, table: Option<TableIndex>, is_uniform: bool) -> Leaf {
+pub fn into_table(family: Family, table: Option<TableIndex>, is_uniform: bool) -> Leaf {
     leaf(class::POP_LOOKUP, family, table.map_or(OF_INTERFACE, |table| table.0.into()), is_uniform)
 }
 
@@ -44,7 +44,7 @@ pub(super) const fn node_of(leaf: Leaf) -> usize {
 }
 
 /// Which node lets out what.
-pub(crate) const NODES: [(Family, bool); 4] =
+pub const NODES: [(Family, bool); 4] =
     [(Family::Ip4, false), (Family::Ip6, false), (Family::Ip4, true), (Family::Ip6, true)];
 
 pub(crate) fn family_of(leaf: Leaf) -> Family {
@@ -56,7 +56,7 @@ pub(crate) fn is_uniform(leaf: Leaf) -> bool {
 }
 
 /// The table of a leaf of [`into_table`].
-pub(crate) fn table_of(leaf: Leaf) -> Option<TableIndex> {
+pub fn table_of(leaf: Leaf) -> Option<TableIndex> {
     let index = leaf.index() & 0xffff;
     (index != OF_INTERFACE).then_some(TableIndex(index as u16))
 }

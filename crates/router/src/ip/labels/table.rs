@@ -19,21 +19,21 @@ use wire::mpls::{ENTROPY_INDICATOR, FIRST_UNRESERVED, IPV4_EXPLICIT_NULL, IPV6_E
 pub const MAX_TABLES: usize = 256;
 
 /// The tables by index, as the control thread publishes them; `None` where there is no table.
-pub(crate) type SharedLabels = Arc<Published<Vec<Option<LabelLookup>>>>;
+pub type SharedLabels = Arc<Published<Vec<Option<LabelLookup>>>>;
 
 /// The leaf of the entropy label indicator: it and the label behind it are removed, and the label that was above them
 /// is looked up again.
-pub(crate) const ENTROPY: Leaf = Leaf::new(class::LOOKUP, 1 << 16);
+pub const ENTROPY: Leaf = Leaf::new(class::LOOKUP, 1 << 16);
 
 /// The source and the paths of a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LabelRoute {
+pub struct LabelRoute {
     pub source: Source,
     pub list: ListId,
 }
 
 /// One table.
-pub(crate) struct Labels {
+pub struct Labels {
     pub id: u32,
     table: LabelTable,
     routes: BTreeMap<LabelKey, LabelRoute>,
@@ -76,13 +76,13 @@ impl Labels {
         }
     }
 
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.routes.len()
     }
 }
 
 /// The meanings of reserved labels (RFC 3032 2.1, RFC 6790).
-pub(crate) fn reserved() -> impl Iterator<Item = (LabelKey, Leaf)> {
+pub fn reserved() -> impl Iterator<Item = (LabelKey, Leaf)> {
     let key = LabelKey::new;
     [
         (key(IPV4_EXPLICIT_NULL, true), pop::into_table(Family::Ip4, None, false)),
@@ -113,7 +113,7 @@ impl LabelTables {
         LabelTables { places: Vec::new(), shared, leaving: Leaving::default() }
     }
 
-    pub(crate) fn get(&self, index: LabelTableIndex) -> Option<&Labels> {
+    pub fn get(&self, index: LabelTableIndex) -> Option<&Labels> {
         self.places.get(index.0 as usize)?.as_ref()
     }
 
@@ -123,7 +123,7 @@ impl LabelTables {
         self.places[index.0 as usize].as_mut().expect("tables in use are there")
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (LabelTableIndex, &Labels)> {
+    pub fn iter(&self) -> impl Iterator<Item = (LabelTableIndex, &Labels)> {
         (0..).map(LabelTableIndex).zip(&self.places).filter_map(|(index, labels)| Some((index, labels.as_ref()?)))
     }
 

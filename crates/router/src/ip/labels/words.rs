@@ -5,11 +5,11 @@ use command::{Args, CommandError, fail};
 use wire::Family;
 
 /// What a path puts before packets.
-pub(crate) const OUT_LABELS: &str = "[out-labels (<label:u32 0..1048575> : labels)+] [{pipe | uniform : model}] \
+pub const OUT_LABELS: &str = "[out-labels (<label:u32 0..1048575> : labels)+] [{pipe | uniform : model}] \
  [ttl <ttl:u32 1..255>] [exp <exp:u32 0..7>]";
 
 /// The labels that a path puts before packets.
-pub(crate) fn out_labels(path: &Args) -> Result<OutLabels, CommandError> {
+pub fn out_labels(path: &Args) -> Result<OutLabels, CommandError> {
     let labels = path.groups("labels").map(|label| label.parse("label")).collect::<Result<Vec<u32>, _>>()?;
     let (ttl, traffic_class) = (path.optional("ttl")?, path.optional("exp")?);
     let is_uniform = path.optional_text("model") == Some("uniform");
@@ -28,6 +28,6 @@ pub(crate) fn lookup_word(family: Family) -> &'static str {
 }
 
 /// The command that takes a table away: what other statements name it by.
-pub(crate) fn removal(id: u32) -> String {
+pub fn removal(id: u32) -> String {
     format!("mpls table del {id}")
 }
