@@ -100,9 +100,8 @@ pub use error::{CommandError, fail};
 pub use files::{FileError, Files};
 pub use harmless::{harmless, harmless_line};
 pub use help::{Candidate, Completion};
-pub use line::{
-    CommandLine, LineError, Lines, MAXIMUM_DEPTH, MAXIMUM_LINE, MAXIMUM_WORDS, complete_lines, joined_lines,
-};
+pub use line::{CommandLine, LineError, Lines, MAXIMUM_DEPTH, MAXIMUM_WORDS, complete_lines, joined_lines};
+pub use macros::MAXIMUM_LINE;
 pub use macros::Macros;
 pub use options::Becomes;
 pub use reply::{Done, Format, Reply, Text, reply, still_wanted};

@@ -5,11 +5,10 @@
 //! comments and expands macros. Files, sockets and terminals all use this one reader. Everything here is bounded,
 //! because every client can write here.
 
+use crate::macros::MAXIMUM_LINE;
 use crate::macros::Macros;
 use crate::{CommandError, macros};
 
-/// Longest command in bytes, joined lines included.
-pub const MAXIMUM_LINE: usize = 64 * 1024;
 /// Deepest nesting of braces.
 pub const MAXIMUM_DEPTH: usize = 32;
 /// Most words in one command, each brace counted as a word.

@@ -3,9 +3,11 @@
 //! A value is read when it is defined, macros in it included; so one that names itself is no endless story, and a line
 //! grows once, up to the bound of every line.
 
-use crate::MAXIMUM_LINE;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Longest command in bytes, joined lines included.
+pub const MAXIMUM_LINE: usize = 64 * 1024;
 
 /// Most macros, and longest name.
 const MOST: usize = 1024;

@@ -1,8 +1,8 @@
 //! Control's records of the graph: which node leads to which, which edges wait for a node, which places are free, and
 //! the order of the nodes. With them the cost to add or remove a node does not grow with the number of nodes.
 
-use crate::NodeIndex;
-use crate::vector::EdgeIndex;
+use crate::index::EdgeIndex;
+use crate::index::NodeIndex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// An edge: the node where it begins, and its place among that node's edges.

@@ -7,8 +7,9 @@
 
 use crate::buffer::Buffers;
 use crate::head::{Head, Predicate};
+use crate::index::InterfaceIndex;
 use crate::time::ticks;
-use crate::vector::{InterfaceIndex, Row, Vector, flag};
+use crate::vector::{Row, Vector, flag};
 use crossbeam_channel::Sender;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

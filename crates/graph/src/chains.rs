@@ -13,9 +13,9 @@
 //!
 //! How it compares with other designs, and what it costs, is in `docs/decisions/033-feature-arcs.md`.
 
-use crate::NodeIndex;
-use crate::registry::MAX_INTERFACES;
-use crate::vector::InterfaceIndex;
+use crate::index::InterfaceIndex;
+use crate::index::MAX_INTERFACES;
+use crate::index::NodeIndex;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
 /// Most arcs, and most steps of all chains together.

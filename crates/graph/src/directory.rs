@@ -2,7 +2,7 @@
 //! table needs no change there.
 
 use crate::CounterTable;
-use crate::registry::{MAX_ERRORS, MAX_INTERFACES, MAX_NODES};
+use crate::index::{MAX_ERRORS, MAX_INTERFACES, MAX_NODES};
 use std::io;
 use std::sync::Arc;
 

@@ -6,10 +6,8 @@
 //! counted as dropped while its buffer holds the answer ([`Context::drop_original`]).
 
 use crate::chains::ArcIndex;
-use crate::node::{Behaviour, Context, Map, NodeSpec};
-use crate::registry::{Graph, GraphError};
+use crate::node::{Context, Map};
 use crate::vector::{Vector, edge};
-use std::fmt::Write;
 
 /// The arc's name, as VPP has it.
 pub const DROP_ARC: &str = "error-drop";
@@ -18,22 +16,10 @@ pub const DROP: &str = "drop";
 /// It is there in every graph.
 pub(crate) const ARC: ArcIndex = ArcIndex(0);
 
-struct Drop;
+pub(crate) struct Drop;
 
 impl Map for Drop {
     fn process(&mut self, _: &mut Context<'_>, vector: &mut Vector) {
         vector.set_edges(edge::DROPPED);
-    }
-}
-
-impl Graph {
-    /// Registers the node in which the arc ends. Without it no feature can be enabled there.
-    ///
-    /// # Errors
-    /// When it is registered already, or the graph is full.
-    pub fn register_drop(&mut self) -> Result<(), GraphError> {
-        let trace = |snapshot: &crate::Snapshot, f: &mut dyn Write| writeln!(f, "  error {}", snapshot.row.target);
-        let spec = NodeSpec { name: DROP.into(), edges: &[], counters: &[], trace };
-        self.register(spec, |_| Behaviour::Map(Box::new(Drop))).map(|_| ())
     }
 }

@@ -7,18 +7,17 @@
 use crate::buffer::{Buffers, PacketIndex};
 use crate::capture::{Capture, Point};
 use crate::chains::{ArcIndex, Chains, Cursor};
+use crate::index::NodeIndex;
+use crate::index::{EdgeIndex, InterfaceIndex};
+use crate::shared::SharedCounters;
+use crate::target::Target;
 use crate::time::ticks;
 use crate::timer::Wheel;
 use crate::trace::{TraceFormat, Tracer};
-use crate::vector::{EdgeIndex, InterfaceIndex, Row, VECTOR_SIZE, Vector, edge, flag};
-use crate::worker::{SharedCounters, Target};
+use crate::vector::{Row, VECTOR_SIZE, Vector, edge, flag};
 use rcu::Round;
 use std::any::Any;
 use std::os::fd::BorrowedFd;
-
-/// Names a node of the graph.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeIndex(pub u32);
 
 /// Whether a counted event deserves an operator's attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What a capability knows of single interfaces, for its nodes to read.
 
 use crate::InterfaceIndex;
-use crate::registry::MAX_INTERFACES;
+use crate::index::MAX_INTERFACES;
 use rcu::{Domain, PublishedArray, Round};
 use std::fmt;
 use std::sync::Arc;

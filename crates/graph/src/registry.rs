@@ -3,22 +3,25 @@
 
 mod arcs;
 mod order;
+pub mod status;
 
-use crate::NodeIndex;
 use crate::books::{EdgeBook, Ranks};
 use crate::buffer::{Buffers, Pool};
 use crate::chains::Chains;
 use crate::counter::CounterTable;
 use crate::directory::{Column, Directory, Listed, Of};
+use crate::index::NodeIndex;
+use crate::index::{EdgeIndex, InterfaceIndex};
+use crate::index::{MAX_ERRORS, MAX_INTERFACES, MAX_NODES};
 use crate::janitor::Janitor;
-use crate::mailbox::{Mailbox, Message};
 use crate::node::{Behaviour, CounterSpec, EdgeSpec, Ledger, NodeSpec, Severity};
-use crate::status::WorkerState;
+use crate::registry::status::WorkerState;
+use crate::shared::SharedCounters;
+use crate::target::Target;
 use crate::trace::TraceFormat;
-use crate::vector::{EdgeIndex, InterfaceIndex, edge, flag};
-use crate::worker::{
-    Core, DISPATCHER_ERRORS, NewNode, Place, Ports, Shared, SharedCounters, Target, Worker, node_word, worker_word,
-};
+use crate::vector::{edge, flag};
+use crate::worker::mailbox::{Mailbox, Message};
+use crate::worker::{Core, DISPATCHER_ERRORS, NewNode, Place, Ports, Shared, Worker, node_word, worker_word};
 use arcs::ArcBook;
 pub use arcs::Feature;
 use crossbeam_channel::RecvTimeoutError;
@@ -28,11 +31,6 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Most nodes, error counters and interfaces. Most interfaces have two nodes of their own. A node's number plus one has
-/// 15 bits where it is packed (`worker::running`).
-pub const MAX_NODES: usize = (1 << 15) - 1;
-pub const MAX_ERRORS: usize = 1 << 16;
-pub const MAX_INTERFACES: usize = 1 << 14;
 /// Classes of rounds, by how long they took.
 const ROUND_TIMES: usize = 128;
 /// How long control waits for a worker's answer to an operator's question.

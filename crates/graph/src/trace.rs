@@ -7,10 +7,11 @@
 //!
 //! A packet keeps its mark wherever it goes. What another worker does with it that one records, under the same number.
 
-use crate::NodeIndex;
 use crate::buffer::Buffers;
 use crate::head::{Head, Predicate};
-use crate::vector::{EdgeIndex, Row};
+use crate::index::EdgeIndex;
+use crate::index::NodeIndex;
+use crate::vector::Row;
 use std::fmt;
 
 /// Bytes of the packet that a snapshot keeps, from the link header on.

@@ -7,16 +7,18 @@
 
 pub mod edge;
 pub mod flag;
+pub(crate) mod parting;
 mod row;
 
 use crate::buffer::{Buffers, PacketIndex};
 use crate::chains::Cursor;
-use crate::parting::{Alike, Mask, Places, SURPLUS, are_same, compress, equal_mask};
+use crate::index::{EdgeIndex, InterfaceIndex};
 use crate::scratch::{Scratch, ScratchNumber, ScratchValue};
+use crate::vector::parting::{Alike, Mask, Places, SURPLUS, are_same, compress, equal_mask};
 use std::ops::Range;
 use wire::batch::Frames;
 
-pub use crate::parting::VECTOR_SIZE;
+pub use crate::vector::parting::VECTOR_SIZE;
 pub use row::{LAZY, Lazy, Row};
 /// Layout version of [`Vector`] and [`Row`] for nodes built elsewhere.
 pub const VECTOR_VERSION: u32 = 2;
@@ -29,20 +31,6 @@ const _: () = assert!(SLACK >= BLOCK);
 /// Edges in a cache line.
 const LINE: usize = 64 / size_of::<EdgeIndex>();
 const _: () = assert!(COLUMN >= VECTOR_SIZE.next_multiple_of(LINE));
-
-/// An interface, as metadata and counters name it (VPP: `sw_if_index`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-#[repr(transparent)]
-pub struct InterfaceIndex(pub u32);
-
-impl std::fmt::Display for InterfaceIndex {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// Where a packet goes next: an index into its node's list of edges.
-pub type EdgeIndex = u16;
 
 /// A column, which begins with a cache line.
 #[derive(Clone, Copy)]

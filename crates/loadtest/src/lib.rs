@@ -13,6 +13,7 @@ pub mod arithmetic;
 pub mod console;
 pub mod device;
 pub mod energy;
+mod epochs;
 pub mod frame;
 pub mod generate;
 pub mod layout;

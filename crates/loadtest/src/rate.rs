@@ -1,9 +1,17 @@
 //! Rates as operators write them: `1kpps`, `10Mpps`, `1gbps`, `1gbpsl1`, `100%`, or a bare factor. Capital and small
 //! letters mean the same, as in T-Rex's `-m`.
 
-use crate::generate::schedule::Pace;
 use std::fmt;
 use std::str::FromStr;
+
+/// How fast all streams of a port are, relative to their rates.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Pace {
+    /// This many times what the profile says; 0: they pause.
+    Factor(f64),
+    /// The maximum rate.
+    Maximum,
+}
 
 /// How much is to be sent.
 #[derive(Debug, Clone, Copy, PartialEq)]

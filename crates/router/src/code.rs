@@ -1,17 +1,9 @@
 //! Codes of errors: what programs compare, where people read a text.
 
-use crate::Error;
-
 /// Why an operation was refused. Its text is for people; programs compare its code.
 pub trait Coded: std::error::Error + Send + Sync + 'static {
     /// Names the reason. It begins with the capability's name, and never changes.
     fn code(&self) -> &'static str;
-}
-
-impl<E: Coded> From<E> for Error {
-    fn from(error: E) -> Error {
-        Error::Capability(Box::new(error))
-    }
 }
 
 /// Gives each reason of an error its code: `codes! { SpanError { ToItself => "span-to-itself", } }`.

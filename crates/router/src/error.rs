@@ -1,36 +1,24 @@
 //! Why the core refuses an operation, and a capability by it.
 
 use crate::code::Coded;
-use crate::{addresses, interface, ip, neighbour};
 use graph::GraphError;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use tables::object::ObjectsFull;
 use wire::{MacAddress, Prefix, Prefix4};
 /// Why an operation was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{0}: there is none")]
-    NoSuchObject(ip::objects::ObjectId),
-    #[error("{0}: routes lead to it, remove these first ('show ip fib')")]
-    ObjectInUse(ip::objects::ObjectId),
     #[error("no memory: the process may not have more ('ulimit -v', LimitAS=); delete something, or raise that limit")]
     NoMemory,
     #[error("no interface named '{0}' (show interface lists them)")]
     NoSuchInterface(String),
     #[error("an interface named '{0}' exists already")]
     NameTaken(String),
-    #[error("'{0}' is no interface name: a letter, then up to {max} in all of letters, digits, - _ . / :",
-        max = interface::names::MAX_NAME)]
-    BadName(String),
-    #[error("'{0}' is no tag: up to {max} letters, digits, - _ . / : @ +", max = interface::names::MAX_TAG)]
-    BadTag(String),
     #[error("'{0}' is no interface name: commands take it for something else")]
     ReservedName(String),
     #[error("too many interfaces")]
     TooManyInterfaces,
-    #[error("mtu {0}: must be {min} to {max}", min = interface::control::MIN_MTU, max = interface::control::MAX_MTU)]
-    BadMtu(u16),
     #[error("mtu {0}: IPv6 packets may have {min} bytes on every link (RFC 8200 5), set at least that",
         min = wire::ipv6::MIN_MTU)]
     BadIp6Mtu(u16),
@@ -56,19 +44,10 @@ pub enum Error {
     NoSuchMac { mac: MacAddress, name: String },
     #[error("{name} has no device of its own but {parent}'s: set it for {parent}")]
     NoDevice { name: String, parent: String },
-    #[error("too many extra addresses of {0} (at most {max})", max = interface::MAX_SECONDARY_MACS)]
-    TooManyMacs(String),
     #[error("{0} is a loopback interface: it has no neighbours")]
     NoNeighbours(String),
     #[error("{0} is a sub-interface itself")]
     SubInterfaceOfOne(String),
-    #[error("{wanted}: {name} takes those frames already ({takes})")]
-    FramesTaken { wanted: interface::sub::VlanMatch, takes: interface::sub::VlanMatch, name: String },
-    #[error(
-        "{name} takes frames whose tags are not known beforehand ({takes}): only one that is made with exact-match \
-         and VLAN numbers, or untagged, can have an address"
-    )]
-    NoStation { name: String, takes: interface::sub::VlanMatch },
     #[error("{name} is named after {parent}: that can have another name")]
     NamedAfterParent { name: String, parent: String },
     #[error("{name} has no link of its own but {parent}'s ('set interface mtu packet' limits its packets)")]
@@ -91,8 +70,6 @@ pub enum Error {
     AddressThere { prefix: Prefix, name: String },
     #[error("{name} does not have the address {prefix}")]
     NoSuchAddress { prefix: Prefix, name: String },
-    #[error("too many addresses on one interface (at most {max})", max = addresses::MAX_ADDRESSES)]
-    TooManyAddresses,
     #[error("{prefix} on {name} is leased by DHCP ('set dhcp client del intfc {name}' gives it back)")]
     Leased { prefix: Prefix4, name: String },
     #[error("{0} gets its address by DHCP: 'set dhcp client del intfc {0}' first")]
@@ -101,8 +78,6 @@ pub enum Error {
     NoSuchRoute(Prefix),
     #[error("route {0} has no such path")]
     NoSuchPath(Prefix),
-    #[error("too many paths (at most {max})", max = ip::control::MAX_PATHS)]
-    TooManyPaths,
     #[error("too many different lists of paths")]
     TooManyPathLists,
     #[error("the next hops of {0} are reached by the route to {0} itself: it would lead nowhere")]
@@ -113,22 +88,10 @@ pub enum Error {
     TooManyNeighbours(u32),
     #[error("too many neighbours on one interface (at most {0}; set ip neighbor-config)")]
     TooManyNeighboursHere(u32),
-    #[error("{0} to {1} is no range of addresses: it ends before it starts")]
-    EmptyRange(Ipv4Addr, Ipv4Addr),
-    #[error("{0} to {1} is there already")]
-    RangeThere(Ipv4Addr, Ipv4Addr),
-    #[error("no such range: {0} to {1} (show arp proxy lists them)")]
-    NoSuchRange(Ipv4Addr, Ipv4Addr),
-    #[error("too many ranges (at most {max})", max = neighbour::policy::MAX_RANGES)]
-    TooManyRanges,
     #[error(transparent)]
     Filter(#[from] wire::filter::FilterError),
     #[error("{name}: {source}")]
     Device { name: String, source: io::Error },
-    #[error(transparent)]
-    TableFull(#[from] ip::TableFull),
-    #[error("{} routes are counted, which is the most ('show ip route counters' lists them)", ip::count::MAX_COUNTED)]
-    TooManyCounted,
     #[error(transparent)]
     Objects(#[from] ObjectsFull),
     #[error(transparent)]
@@ -142,16 +105,11 @@ pub enum Error {
 }
 
 crate::codes! { Error, or its own of Capability {
-    NoSuchObject => "no-such-object",
-    ObjectInUse => "object-in-use",
     NoMemory => "no-memory",
     NoSuchInterface => "no-such-interface",
     NameTaken => "name-taken",
-    BadName => "bad-name",
-    BadTag => "bad-tag",
     ReservedName => "reserved-name",
     TooManyInterfaces => "too-many-interfaces",
-    BadMtu => "bad-mtu",
     BadIp6Mtu => "bad-ip6-mtu",
     LinkMtuRefused => "link-mtu-refused",
     MacThere => "mac-there",
@@ -164,11 +122,8 @@ crate::codes! { Error, or its own of Capability {
     MacIsSecondary => "mac-is-secondary",
     NoSuchMac => "no-such-mac",
     NoDevice => "no-device",
-    TooManyMacs => "too-many-macs",
     NoNeighbours => "no-neighbours",
     SubInterfaceOfOne => "sub-interface-of-one",
-    FramesTaken => "frames-taken",
-    NoStation => "no-station",
     NamedAfterParent => "named-after-parent",
     NoLink => "no-link",
     NoSubInterface => "no-sub-interface",
@@ -180,25 +135,17 @@ crate::codes! { Error, or its own of Capability {
     AddressTaken => "address-taken",
     AddressThere => "address-there",
     NoSuchAddress => "no-such-address",
-    TooManyAddresses => "too-many-addresses",
     Leased => "leased",
     DhcpClientThere => "dhcp-client-there",
     NoSuchRoute => "no-such-route",
     NoSuchPath => "no-such-path",
-    TooManyPaths => "too-many-paths",
     TooManyPathLists => "too-many-path-lists",
     RouteLoop => "route-loop",
     NoSuchNeighbour => "no-such-neighbour",
     TooManyNeighbours => "too-many-neighbours",
     TooManyNeighboursHere => "too-many-neighbours-here",
-    EmptyRange => "empty-range",
-    RangeThere => "range-there",
-    NoSuchRange => "no-such-range",
-    TooManyRanges => "too-many-ranges",
     Filter => "filter",
     Device => "device",
-    TableFull => "table-full",
-    TooManyCounted => "too-many-counted",
     Objects => "objects",
     Graph => "graph",
     Open => "open",
@@ -211,5 +158,11 @@ impl From<io::Error> for Error {
             io::ErrorKind::OutOfMemory => Error::NoMemory,
             _ => Error::System(error),
         }
+    }
+}
+
+impl<E: Coded> From<E> for Error {
+    fn from(error: E) -> Error {
+        Error::Capability(Box::new(error))
     }
 }

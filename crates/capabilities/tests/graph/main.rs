@@ -10,6 +10,7 @@ mod bed;
 mod bed6;
 mod before_asking;
 mod capture;
+mod codes;
 mod commands;
 mod config;
 mod count;

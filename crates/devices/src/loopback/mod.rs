@@ -10,6 +10,7 @@ use wire::MacAddress;
 
 pub const CAPABILITY: Description = Description {
     name: "loopback",
+    codes: &[LoopbackError::CODES],
     commands: cli::register,
     kinds: &[InterfaceKind {
         driver: loopback::DRIVER,

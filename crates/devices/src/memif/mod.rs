@@ -17,6 +17,7 @@ use router::interface::kind::{InterfaceKind, PortSyntax};
 
 pub const CAPABILITY: Description = Description {
     name: "memif",
+    codes: &[MemifError::CODES],
     start: |starting| {
         starting.own(Memif::default());
         Ok(())

@@ -11,6 +11,7 @@ use wire::MacAddress;
 
 pub const CAPABILITY: Description = Description {
     name: "tap",
+    codes: &[TapError::CODES],
     commands: cli::register,
     kinds: &[InterfaceKind {
         driver: tap::DRIVER,

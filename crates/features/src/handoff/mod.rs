@@ -19,6 +19,7 @@ use router::{Error, Router};
 
 pub const CAPABILITY: Description = Description {
     name: "handoff",
+    codes: &[HandoffError::CODES],
     description: "Packets of an interface shared out among workers by flow",
     nodes: &[node::NODE],
     features: &[FeatureSpec::new(drivers::input::ARC, node::NODE, shared_out)],

@@ -90,7 +90,7 @@ fn tables(router: &Router) -> Vec<Used> {
             name: "graph nodes",
             entries: router.graph.nodes().len() as u64,
             bytes: (router.graph.workers() * router.graph.nodes().len() * graph::worker::node_word::WIDTH * 8) as u64,
-            capacity: Some(graph::registry::MAX_NODES as u64),
+            capacity: Some(graph::MAX_NODES as u64),
         },
     ]
 }

@@ -28,6 +28,7 @@ const OUTPUT: &str = "span-output";
 
 pub const CAPABILITY: Description = Description {
     name: "span",
+    codes: &[SpanError::CODES],
     description: "Copies of an interface's packets to others",
     flags: MIRRORED,
     nodes: &[INPUT, OUTPUT],

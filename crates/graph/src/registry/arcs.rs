@@ -1,12 +1,15 @@
 //! Control's side of feature arcs ([`crate::chains`]): which features there are, in what order, and where they are
 //! enabled.
 
-use super::{Graph, GraphError, MAX_INTERFACES};
-use crate::NodeIndex;
+use super::{Graph, GraphError};
 use crate::chains::{ArcIndex, MAX_ARCS, MAX_STEPS};
-use crate::drops::{DROP, DROP_ARC};
-use crate::vector::InterfaceIndex;
+use crate::drops::{self, DROP, DROP_ARC};
+use crate::index::InterfaceIndex;
+use crate::index::MAX_INTERFACES;
+use crate::index::NodeIndex;
+use crate::node::{Behaviour, NodeSpec};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Write;
 
 /// A feature as its capability states it. Names of nodes that are not on the arc mean nothing.
 #[derive(Debug, Clone, Copy)]
@@ -300,5 +303,17 @@ impl Graph {
         let mut nodes: Vec<NodeIndex> = start.into_iter().flat_map(|at| self.chains.nodes_from(at)).flatten().collect();
         nodes.pop();
         Ok(nodes)
+    }
+}
+
+impl Graph {
+    /// Registers the node in which the arc ends. Without it no feature can be enabled there.
+    ///
+    /// # Errors
+    /// When it is registered already, or the graph is full.
+    pub fn register_drop(&mut self) -> Result<(), GraphError> {
+        let trace = |snapshot: &crate::Snapshot, f: &mut dyn Write| writeln!(f, "  error {}", snapshot.row.target);
+        let spec = NodeSpec { name: DROP.into(), edges: &[], counters: &[], trace };
+        self.register(spec, |_| Behaviour::Map(Box::new(drops::Drop))).map(|_| ())
     }
 }

@@ -5,9 +5,9 @@
 //! an interface does not grow with the number of interfaces.
 
 use super::Graph;
-use crate::NodeIndex;
 use crate::books::Ranks;
-use crate::mailbox::Message;
+use crate::index::NodeIndex;
+use crate::worker::mailbox::Message;
 use std::collections::HashSet;
 
 /// With more predecessors than this, a node's predecessors are not examined.

@@ -1,6 +1,6 @@
 //! Reserved edges, beyond any list.
 
-use super::EdgeIndex;
+use crate::index::EdgeIndex;
 /// The device has sent the packet: free the buffer.
 pub const SENT: EdgeIndex = 0xffff;
 /// The node has taken the packet (only *expand* nodes may).

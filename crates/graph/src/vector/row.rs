@@ -1,8 +1,9 @@
 //! A packet's metadata as one value, for code that handles one packet at a time.
 
-use super::{InterfaceIndex, flag};
+use super::flag;
 use crate::buffer::{Buffers, PacketIndex};
 use crate::chains::Cursor;
+use crate::index::InterfaceIndex;
 use crate::scratch::Scratch;
 
 /// Metadata that few packets have. Its columns are written and travel only where some packet of the vector has it;

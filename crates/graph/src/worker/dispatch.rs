@@ -1,19 +1,21 @@
 //! The dispatcher: runs nodes and moves packets along their edges.
 
 use super::sampling::Sampling;
-use super::{Core, NOWHERE, Place, RECIRCULATED, Running, Target, Way, mark, node_word, worker_word};
-use crate::NodeIndex;
+use super::{Core, NOWHERE, Place, RECIRCULATED, Running, Way, mark, node_word, worker_word};
 use crate::buffer::Buffers;
 use crate::capture::Point;
 use crate::chains::{Chains, Cursor};
 use crate::counter::Lane;
 use crate::drops;
+use crate::index::MAX_ERRORS;
+use crate::index::NodeIndex;
+use crate::index::{EdgeIndex, InterfaceIndex};
 use crate::node::{Behaviour, Context, Expansion};
-use crate::parting::{Alike, Mask};
-use crate::registry::MAX_ERRORS;
+use crate::target::Target;
 use crate::time::ticks;
 use crate::trace::Tracer;
-use crate::vector::{EdgeIndex, InterfaceIndex, Lazy, Vector, edge, flag, one_value};
+use crate::vector::parting::{Alike, Mask};
+use crate::vector::{Lazy, Vector, edge, flag, one_value};
 use rcu::Round;
 
 /// Most times that a packet may go backwards in the graph.

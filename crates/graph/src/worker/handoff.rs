@@ -5,10 +5,10 @@
 //! other worker has more to do than it can. Order from worker to worker is that of handing over.
 
 use super::{CONGESTED, Core, NOWHERE};
-use crate::NodeIndex;
-use crate::mailbox::Mailbox;
+use crate::index::NodeIndex;
 use crate::ring::{Consumer, Producer, ring};
 use crate::vector::{VECTOR_SIZE, Vector};
+use crate::worker::mailbox::Mailbox;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,9 +1,10 @@
 //! What control asks of a worker, applied between rounds: nodes and edges come and go, calls are made.
 
-use super::{CONTROL, Core, NOWHERE, NewNode, Node, Running, Target, Way, mark, worker_word};
-use crate::NodeIndex;
-use crate::mailbox::Message;
+use super::{CONTROL, Core, NOWHERE, NewNode, Node, Running, Way, mark, worker_word};
+use crate::index::NodeIndex;
 use crate::node::Behaviour;
+use crate::target::Target;
+use crate::worker::mailbox::Message;
 
 impl Core {
     #[inline]

@@ -10,6 +10,7 @@
 
 mod dispatch;
 mod handoff;
+pub(crate) mod mailbox;
 mod messages;
 mod recorder;
 mod running;
@@ -19,19 +20,21 @@ pub(crate) use handoff::{Place, Ports};
 pub use recorder::{Crash, Step};
 pub use running::Running;
 
-use crate::NodeIndex;
 use crate::buffer::Buffers;
 use crate::capture::Capture;
-use crate::chains::{ArcIndex, Chains};
-use crate::counter::{CounterTable, Lane};
+use crate::chains::Chains;
+use crate::counter::Lane;
+use crate::index::NodeIndex;
 use crate::janitor::Janitor;
-use crate::mailbox::{Mailbox, Message};
 use crate::node::{Behaviour, EdgeSpec, Ledger, Severity, Timer, Wake};
-use crate::parting::{Alike, Mask};
+use crate::shared::SharedCounters;
+use crate::target::Target;
 use crate::time::{self, ticks};
 use crate::timer::Wheel;
 use crate::trace::Tracer;
-use crate::vector::{InterfaceIndex, Vector, edge};
+use crate::vector::parting::{Alike, Mask};
+use crate::vector::{Vector, edge};
+use crate::worker::mailbox::{Mailbox, Message};
 use rcu::Reader;
 use recorder::Recorder;
 use rustix::thread::{gettid, set_current_timer_slack};
@@ -140,36 +143,6 @@ pub mod worker_word {
     /// What it is doing, a [`super::Running`] packed.
     pub const RUNNING: usize = 15;
     pub const COUNT: usize = 16;
-}
-
-/// What a worker writes and control reads.
-#[derive(Clone)]
-pub struct SharedCounters {
-    /// Drops and events, by number.
-    pub errors: Arc<CounterTable>,
-    /// [`node_word`]s by node.
-    pub nodes: Arc<CounterTable>,
-    /// [`worker_word`]s.
-    pub workers: Arc<CounterTable>,
-    /// Packets dropped, by receiving interface.
-    pub drops: Arc<CounterTable>,
-    /// Rounds by how long they took, messages included: counter n has those of at least 2^(n-1) and less than 2^n
-    /// ticks.
-    pub rounds: Arc<CounterTable>,
-}
-
-/// Where an edge leads, as the dispatcher sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Target {
-    Node(NodeIndex),
-    /// To the node by which packets leave by an interface, along the features of an arc that are enabled there.
-    Output(ArcIndex, InterfaceIndex, NodeIndex),
-    /// The packet is dropped for this reason.
-    Drop(u32),
-    /// The packet has reached its purpose.
-    End(u32),
-    /// Named, but not registered yet.
-    Nowhere,
 }
 
 pub(crate) struct NewNode {

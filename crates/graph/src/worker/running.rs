@@ -1,8 +1,8 @@
 //! What a worker is doing, for threads that observe it.
 
-use crate::NodeIndex;
 use crate::buffer::PacketIndex;
-use crate::registry::MAX_NODES;
+use crate::index::MAX_NODES;
+use crate::index::NodeIndex;
 use crate::vector::{VECTOR_SIZE, Vector};
 
 /// What a worker is doing. Workers write it as one word, so that a reader never sees parts of two states. From the top:

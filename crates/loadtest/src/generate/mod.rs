@@ -3,9 +3,10 @@
 pub mod schedule;
 pub mod spread;
 
+use crate::epochs::Cuts;
 use crate::program::{MAX_BUFFERS, Maker};
+use crate::rate::Pace;
 use crate::tag;
-use crate::tester::epochs::Cuts;
 use drivers::Transmit;
 use graph::buffer::{DATA_SIZE, HEADROOM};
 use graph::{
@@ -13,7 +14,7 @@ use graph::{
     Severity, Snapshot, Source, VECTOR_SIZE, Vector, Wake, edge, flag, time,
 };
 use hdrhistogram::Histogram;
-use schedule::{Pace, Schedule};
+use schedule::Schedule;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;

@@ -5,6 +5,7 @@
 //! their times.
 
 use crate::profile::Mode;
+use crate::rate::Pace;
 use graph::time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -23,15 +24,6 @@ const FEW: u64 = 32;
 const MEAN_INTERVAL: f64 = (1 << 18) as f64;
 /// Later than any packet.
 const NEVER: u64 = u64::MAX;
-
-/// How fast all streams of a port are, relative to their rates.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Pace {
-    /// This many times what the profile says; 0: they pause.
-    Factor(f64),
-    /// The maximum rate.
-    Maximum,
-}
 
 /// One worker's share of a stream.
 #[derive(Debug, Clone)]

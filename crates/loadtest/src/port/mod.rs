@@ -115,14 +115,15 @@ fn vlan(number: u16) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use drivers::memif::{Options, Role};
+    use devices::memif::MemifConfig;
+    use drivers::memif::Role;
     use std::any::Any;
 
     #[test]
     fn ports_are_read() {
         let port: PortSpec = "memif:/run/x.sock,id=3,role=master,ring=512,dst=02:00:00:00:00:01".parse().unwrap();
         let creation: &dyn Any = &*port.creation;
-        let options: &Options = creation.downcast_ref().expect("a memif");
+        let MemifConfig(options) = creation.downcast_ref().expect("a memif");
         assert_eq!((options.id, options.role, options.log2_ring_size), (3, Role::Master, 9));
         assert_eq!(port.destination, Some(MacAddress([2, 0, 0, 0, 0, 1])));
         let port: PortSpec = "tap:left,netns=hosts,ip=2001:db8::2/64,gw=2001:db8::1".parse().unwrap();

@@ -3,8 +3,8 @@
 //! Packets that arrive in order and were sent together cost a comparison and a count each. The histograms and the
 //! window of seen numbers are updated once for all of them.
 
+use crate::epochs::{self, Arrivals, Cuts};
 use crate::tag::{Mark, TIME_SHIFT};
-use crate::tester::epochs::{self, Arrivals, Cuts};
 use graph::time;
 use hdrhistogram::Histogram;
 use std::collections::VecDeque;

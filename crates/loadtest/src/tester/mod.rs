@@ -23,7 +23,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wire::MacAddress;
 
-pub(crate) mod epochs;
 mod running;
 
 pub use running::{Counted, Cut, Finished, Order, Outcome, Running};

@@ -1,11 +1,12 @@
 //! What ports send: started, changed, counted and stopped, each port by itself.
 
-use super::epochs::{self, Cuts, MOST_CUTS};
 use super::{LOOK, NUMBERS, TestError, Tester, port_name};
-use crate::generate::schedule::{Line, Pace, Schedule};
+use crate::epochs::{self, Cuts, MOST_CUTS};
+use crate::generate::schedule::{Line, Schedule};
 use crate::generate::{self, Generator, Made, Pause, PortShare, Stopped};
 use crate::profile::Profile;
 use crate::program::{Maker, Program, mix_of};
+use crate::rate::Pace;
 use crate::rate::{Mix, Rate};
 use crate::receive::heard::{Ear, Heard};
 use crate::receive::{self, Received, Receiver, Tracker};

@@ -11,6 +11,7 @@ use crate::local;
 use graph::{InterfaceIndex, PerInterface};
 pub use router::agenda::{Agenda, Timed};
 use router::interface::Interface;
+use router::interface::InterfaceError;
 use router::ip::control::{Path, PathAction, Source};
 use router::{Error, Router, random};
 use std::net::Ipv4Addr;
@@ -681,7 +682,7 @@ fn inject_dhcp(router: &Router, index: InterfaceIndex, way: &To, message: &Messa
 fn check_station(router: &Router, interface: &Interface) -> Result<(), Error> {
     router.check_borrows_nothing(interface)?;
     match interface.sub.as_ref().filter(|sub| sub.takes.tags().is_none()) {
-        Some(sub) => Err(Error::NoStation { name: interface.name.clone(), takes: sub.takes }),
+        Some(sub) => Err(InterfaceError::NoStation { name: interface.name.clone(), takes: sub.takes }.into()),
         None => Ok(()),
     }
 }

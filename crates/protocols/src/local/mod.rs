@@ -26,6 +26,7 @@ use wire::Family;
 
 pub const CAPABILITY: Description = Description {
     name: "local",
+    codes: &[control::LocalError::CODES],
     description: "Local delivery: UDP ports, TCP resets",
     start,
     nodes: &[udp::NAME4, tcp_reset::NAME4, udp::NAME6, tcp_reset::NAME6],

@@ -12,6 +12,7 @@ use router::interface::output::is_labelled;
 use router::ip::control::{MAX_PATHS, Path, TableIndex, join_paths};
 use router::ip::labels::control::{MplsError, check_labels};
 pub use router::ip::path_list::{ListId, ListRef, Of, User};
+use router::ip::route::RouteError;
 use router::{Error, Router};
 use std::fmt;
 use std::sync::Arc;
@@ -182,7 +183,7 @@ pub fn tunnel_paths(router: &Router, index: InterfaceIndex) -> Result<&[Path], E
 
 fn check_tunnel_paths(router: &Router, paths: &[Path]) -> Result<(), Error> {
     if paths.len() > MAX_PATHS {
-        return Err(Error::TooManyPaths);
+        return Err(RouteError::TooManyPaths.into());
     }
     for path in paths {
         check_labels(path)?;

@@ -10,6 +10,7 @@
 use graph::{Behaviour, Context, Map, NodeIndex, NodeSpec, Snapshot, Vector};
 use router::capability::{Chapter, Description, Stage, Starting};
 use router::ip::objects::Known;
+use router::ip::objects::ObjectError;
 pub use router::ip::objects::ObjectId;
 use router::{Error, Router};
 use std::fmt;
@@ -122,10 +123,10 @@ pub fn replace_object(
 /// While routes lead to it, or when there is no such object.
 pub fn remove_object(router: &mut Router, id: ObjectId) -> Result<(), Error> {
     if router.ip.customs.name(id).is_none() {
-        return Err(Error::NoSuchObject(id));
+        return Err(ObjectError::NotThere(id).into());
     }
     if router.ip.customs.0.get(&id).is_some_and(|known| known.users > 0) {
-        return Err(Error::ObjectInUse(id));
+        return Err(ObjectError::InUse(id).into());
     }
     router.ip.customs.0.remove(&id);
     router.ip.objects.remove(id.0);

@@ -25,6 +25,7 @@ use wire::Family;
 
 pub const CAPABILITY: Description = Description {
     name: "punt",
+    codes: &[control::PuntError::CODES],
     description: "Packets for the host behind this router",
     start,
     hears: control::hears,

@@ -1,6 +1,8 @@
 //! IPv4 addresses of interfaces.
 
 use super::MAX_ADDRESSES;
+use crate::addresses::AddressError;
+use crate::interface::InterfaceError;
 use crate::ip::control::{Path, PathAction, Source};
 use crate::notice::{Change, Notice};
 use crate::{Error, Router};
@@ -42,10 +44,10 @@ impl Router {
         check_host_address(prefix)?;
         self.allows(Change::Address { interface: index, address: prefix.address().into() })?;
         if let Some(sub) = interface.sub.as_ref().filter(|sub| sub.takes.tags().is_none()) {
-            return Err(Error::NoStation { name: interface.name.clone(), takes: sub.takes });
+            return Err(InterfaceError::NoStation { name: interface.name.clone(), takes: sub.takes }.into());
         }
         if interface.addresses.len() >= MAX_ADDRESSES {
-            return Err(Error::TooManyAddresses);
+            return Err(AddressError::TooMany.into());
         }
         // Who it is that has it is for the message only.
         if !self.interfaces.book.borrow().meets_network(interface.ip4.table, prefix.network().into()) {

@@ -1,7 +1,9 @@
 //! IPv6 on interfaces: whether they take part, their addresses, and the routes that those bring.
 
 use super::MAX_ADDRESSES;
+use crate::addresses::AddressError;
 use crate::farewell::Parting;
+use crate::interface::InterfaceError;
 use crate::interface::ip6::{Ip6Error, Settings, link_local_network, subnet_router_anycast};
 use crate::interface::standing::Detecting;
 use crate::ip::class;
@@ -111,7 +113,7 @@ impl Router {
             return Ok(());
         }
         if let Some(sub) = interface.sub.as_ref().filter(|sub| sub.takes.tags().is_none()) {
-            return Err(Error::NoStation { name: interface.name.clone(), takes: sub.takes });
+            return Err(InterfaceError::NoStation { name: interface.name.clone(), takes: sub.takes }.into());
         }
         let mtu = interface.ip6_mtu;
         if mtu < MIN_MTU {
@@ -199,7 +201,7 @@ impl Router {
         }
         self.allows(Change::Address { interface: index, address: address.into() })?;
         if interface.ip6.addresses.len() >= MAX_ADDRESSES {
-            return Err(Error::TooManyAddresses);
+            return Err(AddressError::TooMany.into());
         }
         // Who it is that has it is for the message only.
         if !self.interfaces.book.borrow().meets_network(interface.ip6.table, prefix.network().into()) {

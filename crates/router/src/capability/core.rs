@@ -2,11 +2,21 @@
 
 use super::{Chapter, Description, OUTPUT, Part, Phase, Stage, Starting, TX, Tick};
 use crate::Error;
+use crate::addresses::AddressError;
 use crate::interface::exit::Exit;
-use crate::interface::{self, inject, output, standing};
+use crate::interface::ip6::Ip6Error;
+use crate::interface::unnumbered::UnnumberedError;
+use crate::interface::{self, InterfaceError, inject, output, standing};
+use crate::ip::labels::control::MplsError;
+use crate::ip::next_hop::NextHopError;
+use crate::ip::objects::ObjectError;
+use crate::ip::route::RouteError;
+use crate::ip::stack::EncapsulationError;
 use crate::ip::{self, flow_hash, vrf};
+use crate::ip::{TableError, TableFull};
 use crate::neighbour;
 use crate::neighbour::arping::Arpings;
+use crate::neighbour::policy::RangeError;
 use crate::neighbour::resolver::Resolvers;
 use graph::Behaviour;
 
@@ -16,6 +26,7 @@ pub const INTERFACE: Description = Description {
     nodes: &["interface-output", output::OUTPUT_ARC_END, OUTPUT, TX],
     arcs: &[(drivers::input::ARC, "ethernet-input"), (output::OUTPUT_ARC, output::OUTPUT_ARC_END)],
     start: start_interfaces,
+    codes: &[Error::CODES, InterfaceError::CODES, AddressError::CODES, UnnumberedError::CODES, Ip6Error::CODES],
     commands: interface::cli::register,
     statements: &[(Phase::Interfaces, Part::Many(interface::config::statements))],
     ticks: &[Tick::new(|router, now| router.tick_links(now), |router| router.links.next_due())],
@@ -55,6 +66,15 @@ fn start_interfaces(starting: &mut Starting<'_>) -> Result<(), Error> {
 pub const IP: Description = Description {
     name: "ip",
     flags: ip::REASSEMBLED,
+    codes: &[
+        RouteError::CODES,
+        NextHopError::CODES,
+        TableError::CODES,
+        TableFull::CODES,
+        ObjectError::CODES,
+        EncapsulationError::CODES,
+        MplsError::CODES,
+    ],
     commands: ip::cli::register,
     statements: &[
         (Phase::Tables, Part::Few(vrf::statements)),
@@ -68,6 +88,7 @@ pub const IP: Description = Description {
 
 pub const NEIGHBOUR: Description = Description {
     name: "neighbour",
+    codes: &[RangeError::CODES],
     start: |starting| {
         starting.own(Resolvers::default());
         starting.own(Arpings::default());

@@ -52,6 +52,8 @@ pub struct Description {
     pub idles: fn(&Router, NodeIndex) -> bool,
     /// Chapters of the page on errors that its nodes begin or join.
     pub chapters: &'static [Chapter],
+    /// The codes of its errors ([`crate::codes`]).
+    pub codes: &'static [&'static [&'static str]],
     /// Kinds of interfaces that it provides.
     pub kinds: &'static [InterfaceKind],
     /// Adds its commands.
@@ -84,6 +86,7 @@ impl Description {
         farewells: &[],
         traces: |_, _| None,
         chapters: &[],
+        codes: &[],
         kinds: &[],
         idles: |_, _| false,
         commands: |_| (),

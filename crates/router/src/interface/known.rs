@@ -11,7 +11,7 @@ use super::{ip4, ip6};
 use crate::Error;
 use crate::table_index::TableIndex;
 use drivers::{Carries, Link, TxOffloads};
-use graph::registry::MAX_INTERFACES;
+use graph::MAX_INTERFACES;
 use graph::{InterfaceIndex, NodeIndex};
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};

@@ -7,6 +7,7 @@ mod book;
 pub mod cli;
 pub mod config;
 pub mod control;
+pub mod error;
 pub mod exit;
 pub(crate) mod feature;
 pub mod features;
@@ -28,6 +29,7 @@ pub mod sub;
 pub mod unnumbered;
 mod view;
 
+pub use error::InterfaceError;
 pub use kind::InterfaceConfig;
 pub use known::{Interface, Interfaces};
 pub use mtu::Mtus;

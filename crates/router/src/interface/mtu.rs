@@ -4,6 +4,7 @@
 use super::Interface;
 use super::control::{MAX_MTU, MIN_MTU};
 use super::ip6::Ip6Error;
+use crate::interface::InterfaceError;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 
@@ -46,7 +47,7 @@ impl Interface {
 
 fn check(mtu: Option<u16>) -> Result<(), Error> {
     match mtu {
-        Some(mtu) if !(MIN_MTU..=MAX_MTU).contains(&mtu) => Err(Error::BadMtu(mtu)),
+        Some(mtu) if !(MIN_MTU..=MAX_MTU).contains(&mtu) => Err(InterfaceError::BadMtu(mtu).into()),
         _ => Ok(()),
     }
 }

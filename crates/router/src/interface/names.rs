@@ -1,5 +1,6 @@
 //! What interfaces may be called.
 
+use crate::interface::InterfaceError;
 use crate::{Error, Router};
 use std::net::Ipv6Addr;
 use wire::MacAddress;
@@ -41,7 +42,7 @@ fn check_name(name: &str) -> Result<(), Error> {
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:".contains(c));
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic());
     if !plain || !begins || name.len() > MAX_NAME {
-        return Err(Error::BadName(name.into()));
+        return Err(InterfaceError::BadName(name.into()).into());
     }
     let is_address = name.parse::<Ipv6Addr>().is_ok() || name.parse::<MacAddress>().is_ok();
     if is_address || WORDS_OF_COMMANDS.contains(&name) {
@@ -53,7 +54,11 @@ fn check_name(name: &str) -> Result<(), Error> {
 /// A tag that means the same when a configuration is read again.
 pub(super) fn check_tag(tag: &str) -> Result<(), Error> {
     let plain = tag.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:@+".contains(c));
-    if tag.is_empty() || !plain || tag.len() > MAX_TAG { Err(Error::BadTag(tag.into())) } else { Ok(()) }
+    if tag.is_empty() || !plain || tag.len() > MAX_TAG {
+        Err(InterfaceError::BadTag(tag.into()).into())
+    } else {
+        Ok(())
+    }
 }
 
 impl Router {

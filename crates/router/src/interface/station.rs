@@ -2,6 +2,7 @@
 //! for groups; or all.
 
 use super::Interface;
+use crate::interface::InterfaceError;
 use crate::{Error, Router};
 use drivers::StationFilter;
 use graph::InterfaceIndex;
@@ -53,7 +54,9 @@ impl Router {
         match present {
             true if mac.is_multicast() || mac.is_zero() => return Err(Error::BadInterfaceMac(mac)),
             true if known || mac == interface.mac => return Err(Error::MacThere { mac, name: name() }),
-            true if interface.secondary_macs.len() >= MAX_SECONDARY_MACS => return Err(Error::TooManyMacs(name())),
+            true if interface.secondary_macs.len() >= MAX_SECONDARY_MACS => {
+                return Err(InterfaceError::TooManyMacs(name()).into());
+            }
             false if !known => return Err(Error::NoSuchMac { mac, name: name() }),
             _ => {}
         }

@@ -3,6 +3,7 @@
 //! a route: `ip route add ADDRESS/32 via INTERFACE`.
 
 use super::{Interface, Interfaces};
+use crate::interface::InterfaceError;
 use crate::notice::Notice;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
@@ -90,7 +91,7 @@ impl Router {
         let (interface, other) = (self.interfaces.get(index)?, self.interfaces.get(lender)?);
         let name = interface.name.clone();
         if let Some(sub) = interface.sub.as_ref().filter(|sub| sub.takes.tags().is_none()) {
-            return Err(Error::NoStation { name, takes: sub.takes });
+            return Err(InterfaceError::NoStation { name, takes: sub.takes }.into());
         }
         if index == lender {
             return Err(UnnumberedError::Itself { name }.into());

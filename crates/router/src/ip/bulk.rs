@@ -10,6 +10,7 @@ use super::path_list::{ListId, ListRef, Of, PathLists};
 use super::route::{MAX_PATHS, Path, PathAction, Source, TableIndex};
 use super::table::{Fib, Key, PART, Table};
 use super::vrf::TableError;
+use crate::ip::route::RouteError;
 use crate::{Error, Router};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tables::{Leaf, fib4, fib6};
@@ -420,7 +421,7 @@ impl Router {
         for paths in &batch.lists {
             self.check_paths(table, paths)?;
             if paths.len() > MAX_PATHS {
-                return Err(Error::TooManyPaths);
+                return Err(RouteError::TooManyPaths.into());
             }
         }
         let hosts = of_either!(&mut batch.changes, changes => take_hosts(&batch.lists, changes));

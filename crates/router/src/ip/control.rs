@@ -23,6 +23,8 @@ use super::vrf::TableError;
 use crate::chunks::Chunks;
 use crate::ip::labels::control::MplsError;
 use crate::ip::labels::table::LabelTables;
+use crate::ip::objects::ObjectError;
+use crate::ip::route::RouteError;
 use crate::neighbour_key::NeighbourKey;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
@@ -574,7 +576,7 @@ impl Router {
             if let PathAction::Object(id) = path.way
                 && self.ip.customs.name(id).is_none()
             {
-                return Err(Error::NoSuchObject(id));
+                return Err(ObjectError::NotThere(id).into());
             }
             if path.way == PathAction::Lookup(table) {
                 return Err(TableError::IntoItself(self.ip.id_of(table)).into());
@@ -643,7 +645,7 @@ impl Router {
         is_more: bool,
     ) -> Result<(), Error> {
         if paths.len() > MAX_PATHS {
-            return Err(Error::TooManyPaths);
+            return Err(RouteError::TooManyPaths.into());
         }
         let limit = self.ip.tables.get_mut(prefix.family(), table).limit_of(source);
         let has_limit = is_more && !self.ip.knows_no_limit;

@@ -8,6 +8,7 @@ use super::entry::{Entry, MultiSourceEntries};
 use super::leaving::Leaving;
 use super::path_list::PathLists;
 use super::route::TableIndex;
+use crate::ip::route::RouteError;
 use crate::{Error, Router};
 use graph::directory::{Column, Of};
 use graph::{CounterTable, Graph};
@@ -175,7 +176,7 @@ impl Router {
             (None, true) => {
                 let Counted { places, by_route, free, leaving } = &mut ip.counted;
                 free.extend(leaving.settled());
-                let place = free.pop().ok_or(Error::TooManyCounted)?;
+                let place = free.pop().ok_or(RouteError::TooManyCounted)?;
                 places.counts.clear([place as usize]);
                 by_route.insert((table, key), place);
                 if let Some(value) = ip.fib(key.family(), table).get(key) {

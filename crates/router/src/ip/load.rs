@@ -8,6 +8,7 @@
 use super::bulk::{Batch, Outcome};
 use super::next_hop::{NextHopError, is_link_local};
 use super::route::{MAX_PATHS, Path, PathAction, Source};
+use crate::ip::route::RouteError;
 use crate::{Error, Router};
 use command::{Args, Command, CommandError, CommandSet, Reply, fail, reply};
 use serde::Serialize;
@@ -248,7 +249,7 @@ impl Router {
         for (prefix, said) in self.aside(|| file.by_prefix()) {
             self.breathe();
             if said.len() > MAX_PATHS {
-                return Err(Error::TooManyPaths.into());
+                return Err(RouteError::TooManyPaths.into());
             }
             let of_family = |batch: &&mut Batch| batch.family() == prefix.family();
             let batch = batches.iter_mut().find(of_family).expect("one for each family of the file");

@@ -33,7 +33,7 @@ mod of_interface;
 pub mod on_link;
 pub mod path_list;
 mod resolve;
-pub(crate) mod route;
+pub mod route;
 pub mod route_counters;
 mod rules;
 pub mod show;

@@ -65,3 +65,17 @@ impl CustomObjects {
         self.name(id).filter(|_| leaf.class() == class::OBJECT).map(|name| (id, name))
     }
 }
+
+/// Why a forwarding object cannot be used or removed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ObjectError {
+    #[error("{0}: there is none")]
+    NotThere(ObjectId),
+    #[error("{0}: routes lead to it, remove these first ('show ip fib')")]
+    InUse(ObjectId),
+}
+
+crate::codes! { ObjectError {
+    NotThere => "object-not-there",
+    InUse => "object-in-use",
+} }

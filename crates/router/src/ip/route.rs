@@ -214,3 +214,20 @@ impl PathAction {
         matches!(self, PathAction::Via { .. } | PathAction::ViaIn { .. } | PathAction::OnLink { .. })
     }
 }
+
+/// Why a route cannot be as wanted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RouteError {
+    #[error("too many paths (at most {max})", max = super::control::MAX_PATHS)]
+    TooManyPaths,
+    #[error(
+        "{} routes are counted, which is the most ('show ip route counters' lists them)",
+        super::count::MAX_COUNTED
+    )]
+    TooManyCounted,
+}
+
+crate::codes! { RouteError {
+    TooManyPaths => "route-too-many-paths",
+    TooManyCounted => "route-too-many-counted",
+} }

@@ -17,6 +17,11 @@ pub enum TableFull {
     Ip6(#[from] fib6::TableFull),
 }
 
+crate::codes! { TableFull {
+    Ip4 => "table-full-ip4",
+    Ip6 => "table-full-ip6",
+} }
+
 /// The key of a prefix in the table of its family.
 pub(super) trait Key: Copy + Ord {
     fn of(prefix: Prefix) -> Self;

@@ -76,12 +76,12 @@ impl Router {
     /// When the range is empty, there already, or one too many.
     pub fn add_proxied(&mut self, range: Range) -> Result<(), Error> {
         if range.start > range.end {
-            return Err(Error::EmptyRange(range.start, range.end));
+            return Err(RangeError::Empty(range.start, range.end).into());
         }
         let proxied = &self.neighbours.policy.proxied;
         match proxied.binary_search(&range) {
-            Ok(_) => Err(Error::RangeThere(range.start, range.end)),
-            Err(_) if proxied.len() >= MAX_RANGES => Err(Error::TooManyRanges),
+            Ok(_) => Err(RangeError::There(range.start, range.end).into()),
+            Err(_) if proxied.len() >= MAX_RANGES => Err(RangeError::TooMany.into()),
             Err(at) => {
                 self.change_policy(|policy| policy.proxied.insert(at, range));
                 Ok(())
@@ -93,7 +93,7 @@ impl Router {
     /// When there is no such range.
     pub fn remove_proxied(&mut self, range: Range) -> Result<(), Error> {
         let Ok(at) = self.neighbours.policy.proxied.binary_search(&range) else {
-            return Err(Error::NoSuchRange(range.start, range.end));
+            return Err(RangeError::NotThere(range.start, range.end).into());
         };
         self.change_policy(|policy| {
             policy.proxied.remove(at);
@@ -101,3 +101,23 @@ impl Router {
         Ok(())
     }
 }
+
+/// Why addresses are not answered for as wanted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RangeError {
+    #[error("{0} to {1} is no range of addresses: it ends before it starts")]
+    Empty(Ipv4Addr, Ipv4Addr),
+    #[error("{0} to {1} is there already")]
+    There(Ipv4Addr, Ipv4Addr),
+    #[error("no such range: {0} to {1} (show arp proxy lists them)")]
+    NotThere(Ipv4Addr, Ipv4Addr),
+    #[error("too many ranges (at most {max})", max = MAX_RANGES)]
+    TooMany,
+}
+
+crate::codes! { RangeError {
+    Empty => "proxy-arp-empty",
+    There => "proxy-arp-there",
+    NotThere => "proxy-arp-not-there",
+    TooMany => "proxy-arp-too-many",
+} }

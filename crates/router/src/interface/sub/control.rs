@@ -2,6 +2,7 @@
 
 use super::{Found, Vid, VlanMatch, output};
 use crate::interface::Interface;
+use crate::interface::InterfaceError;
 use crate::interface::control::Way;
 use crate::notice::Notice;
 use crate::{Error, Router};
@@ -82,7 +83,9 @@ impl Router {
             && let other = self.interfaces.get(other)?
             && let Some(sub) = &other.sub
         {
-            return Err(Error::FramesTaken { wanted: takes, takes: sub.takes, name: other.name.clone() });
+            return Err(
+                InterfaceError::FramesTaken { wanted: takes, takes: sub.takes, name: other.name.clone() }.into()
+            );
         }
         let device = Device {
             driver: "sub-interface",

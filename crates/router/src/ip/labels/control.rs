@@ -5,6 +5,7 @@ use super::table::{self, LabelRoute, MAX_TABLES};
 use crate::ip::control::{LabelTableIndex, MAX_PATHS, Path, PathAction, Source, TableIndex, join_paths};
 use crate::ip::marks::MAX_LABELS;
 use crate::ip::path_list::{ListId, ListRef, Of, User};
+use crate::ip::route::RouteError;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -270,7 +271,7 @@ impl Router {
             return Err(MplsError::Reserved(key.label()).into());
         }
         if paths.len() > MAX_PATHS {
-            return Err(Error::TooManyPaths);
+            return Err(RouteError::TooManyPaths.into());
         }
         for path in paths {
             match path.way {

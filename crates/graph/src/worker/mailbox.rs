@@ -1,11 +1,12 @@
 //! How control talks to a worker: messages that are applied between rounds, and the
 //! bell that wakes it.
 
-use crate::NodeIndex;
 use crate::doorbell::Doorbell;
+use crate::index::EdgeIndex;
+use crate::index::NodeIndex;
+use crate::target::Target;
 use crate::time;
-use crate::vector::EdgeIndex;
-use crate::worker::{Core, NewNode, Place, Target};
+use crate::worker::{Core, NewNode, Place};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::OwnedFd;

@@ -1,8 +1,8 @@
 //! What workers and nodes are doing, as control sees it: read from counters and flags that workers write anyway. No
 //! worker is queried or stopped.
 
-use crate::mailbox::Message;
 use crate::registry::{Graph, NodeRuntime};
+use crate::worker::mailbox::Message;
 use crate::worker::{Running, node_word, worker_word};
 use crate::{NodeIndex, time};
 use std::os::fd::{AsRawFd, RawFd};
