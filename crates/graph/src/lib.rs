@@ -2,8 +2,8 @@
 //! from node to node, run to completion by one dispatcher a worker.
 //!
 //! Read in this order: [`vector`] (what travels), [`node`] (what a node is), [`worker`] (how a round runs),
-//! [`registry`] (how control changes the graph), [`registry::status`] (what it sees of it), [`ring`] (from worker to worker),
-//! then [`buffer`], [`counter`], [`trace`], [`capture`] and [`time`]. The graph contains no protocol.
+//! [`registry`] (how control changes the graph), [`registry::status`] (what it sees of it), [`ring`] (from worker to
+//! worker), then [`buffer`], [`counter`], [`trace`], [`capture`] and [`time`]. The graph contains no protocol.
 #![deny(unsafe_code)]
 
 mod books;

@@ -9,6 +9,7 @@ mod churn;
 mod features;
 mod memif;
 mod midchain;
+mod notices;
 mod pic;
 mod programming;
 mod rounds;
@@ -130,6 +131,7 @@ struct Report {
     pic: Vec<pic::Outcome>,
     churn: Option<churn::Outcome>,
     memif: Vec<memif::Outcome>,
+    notices: Vec<notices::Outcome>,
 }
 
 #[derive(Serialize)]
@@ -209,8 +211,11 @@ pub fn run(options: &Options) -> Result<(), String> {
     if options.handoff && (options.scenarios.is_empty() || options.scenarios.iter().any(|name| name == "dumb")) {
         return Err("--handoff goes with ip4-1 and ip4-1k: what 'dumb' sends on meets no flow".into());
     }
-    let known: Vec<&str> =
-        scenario::ALL.into_iter().chain(programming::ALL).chain([pic::NAME, churn::NAME, memif::NAME]).collect();
+    let known: Vec<&str> = scenario::ALL
+        .into_iter()
+        .chain(programming::ALL)
+        .chain([pic::NAME, churn::NAME, memif::NAME, notices::NAME])
+        .collect();
     if let Some(unknown) = options.scenarios.iter().find(|name| !known.contains(&name.as_str())) {
         return Err(format!("no scenario '{unknown}' (there are: {})", known.join(", ")));
     }
@@ -224,6 +229,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         pic: Vec::new(),
         churn: None,
         memif: Vec::new(),
+        notices: Vec::new(),
     };
     for scenario in chosen {
         if scenario == churn::NAME {
@@ -235,6 +241,10 @@ pub fn run(options: &Options) -> Result<(), String> {
             let size = (!options.sweep).then_some(options.size);
             let plan = memif::Plan { size, repeat: options.repeat, rate: options.rate, device };
             report.memif = memif::measure(&plan)?;
+            continue;
+        }
+        if scenario == notices::NAME {
+            report.notices = notices::measure().map_err(|error| error.to_string())?;
             continue;
         }
         if scenario == pic::NAME {
@@ -721,6 +731,10 @@ fn write(f: &mut String, report: &Report) -> fmt::Result {
         writeln!(f, "This is a debug build: its figures say nothing.")?;
     }
     write_memif(f, &report.memif)?;
+    for notices::Outcome { operation, heard_us } in &report.notices {
+        let Spread { min, median, max } = heard_us;
+        writeln!(f, "notices, {operation}: heard by another thread after {median:.0} us ({min:.0}-{max:.0})")?;
+    }
     for result in &report.pic {
         let (outage, control, lost) = (&result.outage_us, &result.control_us, &result.lost_packets);
         writeln!(

@@ -26,8 +26,10 @@ pub mod random;
 pub mod rate;
 pub mod reach;
 pub mod reply;
+mod route_source;
 mod statement;
 pub mod table_index;
+mod unsaid;
 
 pub use error::Error;
 pub use events::QUEUE as EVENT_QUEUE;
@@ -207,7 +209,7 @@ impl Router {
 
         let mut ip = Ip::new((fib4, tables4), (fib6, tables6), LabelTables::new(labels), objects, places);
         ip.rewrite_edges = rewrites;
-        Ok(Router {
+        let mut router = Router {
             capabilities,
             states,
             published,
@@ -231,7 +233,9 @@ impl Router {
             events,
             started: Instant::now(),
             _last: LastCollection(domain),
-        })
+        };
+        router.settle_wants();
+        Ok(router)
     }
 
     /// Does what is due, and returns when to call it again.

@@ -9,6 +9,8 @@
 //! Who is outside of the router follows it ([`Router::follow`]): its notices are numbered without a gap, and one that
 //! is too slow loses some, and hears that it did.
 
+use crate::neighbour_key::NeighbourKey;
+use crate::route_source::Source;
 use crate::table_index::TableIndex;
 use crate::{Error, Router};
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
@@ -71,11 +73,43 @@ pub enum Notice {
         interface: InterfaceIndex,
         address: Prefix,
     },
+    /// Routes of a source in a table were added, have other paths, or are gone: those of these prefixes, or, where they
+    /// are too many to name, any. Said only to those who want it ([`Wants`]).
+    Routes {
+        source: Source,
+        table: TableIndex,
+        family: Family,
+        prefixes: Option<Arc<[Prefix]>>,
+    },
+    /// A neighbour is known by another Ethernet address, or not any more. Said only to those who want it.
+    Neighbour(NeighbourKey),
+    /// A whole configuration was loaded, or taken back.
+    Committed,
     /// No other station has this IPv6 address: it is used from now on.
     AddressInUse {
         interface: InterfaceIndex,
         address: IpAddr,
     },
+}
+
+/// Which of the many notices somebody wants to hear.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wants {
+    pub routes: bool,
+    pub neighbours: bool,
+}
+
+impl Wants {
+    pub const NONE: Wants = Wants { routes: false, neighbours: false };
+    pub const ALL: Wants = Wants { routes: true, neighbours: true };
+
+    fn has(self, notice: &Notice) -> bool {
+        match notice {
+            Notice::Routes { .. } => self.routes,
+            Notice::Neighbour(_) => self.neighbours,
+            _ => true,
+        }
+    }
 }
 
 /// What is about to change, if nobody objects.
@@ -115,7 +149,14 @@ pub(crate) struct Notices {
     depth: usize,
     /// Interfaces that go when all have heard that they leave, the next one first.
     pub(crate) leaving: VecDeque<InterfaceIndex>,
-    followers: Vec<Sender<Heard>>,
+    followers: Vec<(Wants, Sender<Heard>)>,
+}
+
+impl Notices {
+    fn put(&mut self, notice: Notice) {
+        self.last += 1;
+        self.waiting.push_back(Arc::new(Numbered { number: self.last, notice }));
+    }
 }
 
 impl Router {
@@ -139,32 +180,58 @@ impl Router {
 
     /// Says that something happened. Outside of an operation it is heard at once.
     pub fn say(&mut self, notice: Notice) {
-        self.notices.last += 1;
-        self.notices.waiting.push_back(Arc::new(Numbered { number: self.notices.last, notice }));
+        self.notices.put(notice);
         if self.notices.depth == 0 {
             self.operation(|_| ());
         }
     }
 
     /// Follows this router: what a reader of its state sees now is complete up to the number that is returned; what
-    /// happens afterwards is heard. At most `room` notices wait to be heard.
-    pub fn follow(&mut self, room: usize) -> (u64, Receiver<Heard>) {
+    /// happens afterwards is heard. At most `room` notices wait to be heard. Whoever does not want all kinds hears of
+    /// fewer numbers.
+    pub fn follow(&mut self, room: usize, wants: Wants) -> (u64, Receiver<Heard>) {
         let (follower, heard) = bounded(room + 1);
-        self.notices.followers.push(follower);
+        self.notices.followers.push((wants, follower));
+        self.settle_wants();
         (self.notices.heard, heard)
+    }
+
+    /// What nobody wants to hear is not noted.
+    pub(crate) fn settle_wants(&mut self) {
+        let capabilities = self.capabilities.iter().map(|capability| capability.wants);
+        let all: Vec<Wants> = capabilities.chain(self.notices.followers.iter().map(|(wants, _)| *wants)).collect();
+        self.ip.unsaid.is_wanted = all.iter().any(|wants| wants.routes);
+        self.neighbours.unsaid.is_wanted = all.iter().any(|wants| wants.neighbours);
+    }
+
+    /// Routes and neighbours that changed are said in batches.
+    fn say_unsaid(&mut self) {
+        if self.ip.unsaid.is_empty() && self.neighbours.unsaid.is_empty() {
+            return;
+        }
+        let routes = self.ip.unsaid.take();
+        for notice in routes.into_iter().chain(self.neighbours.unsaid.take()) {
+            self.notices.put(notice);
+        }
     }
 
     /// Everybody hears what was said. Interfaces that leave are gone once nothing is left to hear.
     fn deliver(&mut self) {
         loop {
+            self.say_unsaid();
             if let Some(said) = self.notices.waiting.pop_front() {
-                for capability in self.capabilities {
+                for capability in self.capabilities.iter().filter(|one| one.wants.has(&said.notice)) {
                     let hear = || (capability.hears)(self, &said.notice);
                     if catch_unwind(AssertUnwindSafe(hear)).is_err() {
                         log::error!("{} failed at {:?}: others go on", capability.name, said.notice);
                     }
                 }
-                self.notices.followers.retain(|follower| hears(follower, &said));
+                let before = self.notices.followers.len();
+                let goes_on = |follower: &Sender<Heard>| hears(follower, &said);
+                self.notices.followers.retain(|(wants, follower)| !wants.has(&said.notice) || goes_on(follower));
+                if self.notices.followers.len() != before {
+                    self.settle_wants();
+                }
                 self.notices.heard = said.number;
             } else if let Some(index) = self.notices.leaving.pop_front() {
                 self.breathe();

@@ -4,10 +4,17 @@ use crate::bed::Bed;
 use crossbeam_channel::Receiver;
 use devices::null::Null;
 use drivers::{Device, Link};
+use features::config;
 use graph::{InterfaceIndex, PerInterface};
-use router::capability::{Description, Heard, Notice};
+use router::capability::{Description, Heard, Notice, Wants};
+use router::ip::bulk::Batch;
+use router::ip::control::{Path, PathAction, Source, TableIndex};
+use router::neighbour::NeighbourKey;
 use router::{Options, Router};
+use std::collections::BTreeSet;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use wire::{Family, Prefix, Prefix4};
 
 fn heard(follower: &Receiver<Heard>) -> Vec<Heard> {
     follower.try_iter().collect()
@@ -29,7 +36,7 @@ fn notices(follower: &Receiver<Heard>, last: &mut u64) -> Vec<Notice> {
 #[test]
 fn what_happens_to_an_interface_is_heard_in_order() {
     let mut bed = Bed::new();
-    let (mut last, follower) = bed.router.follow(100);
+    let (mut last, follower) = bed.router.follow(100, Wants::NONE);
     let mut run = |line: &str| {
         bed.command(line).unwrap_or_else(|error| panic!("{line}: {error}"));
         let index = bed.router.interfaces.find("loop0").or_else(|_| bed.router.interfaces.find("it"));
@@ -69,7 +76,7 @@ fn sub_interfaces_go_before_what_they_lie_on() {
         bed.command(&format!("create sub-interfaces e0 {id}")).unwrap();
     }
     let subs: Vec<InterfaceIndex> = bed.router.interfaces.sub_interfaces_of(parent).map(|sub| sub.index).collect();
-    let (mut last, follower) = bed.router.follow(100);
+    let (mut last, follower) = bed.router.follow(100, Wants::NONE);
     bed.router.delete_interface(parent).unwrap();
     let said = notices(&follower, &mut last);
     let leaving: Vec<InterfaceIndex> = said
@@ -94,8 +101,8 @@ fn sub_interfaces_go_before_what_they_lie_on() {
 #[test]
 fn a_follower_without_room_hears_that_it_lost_something() {
     let mut bed = Bed::new();
-    let (_, slow) = bed.router.follow(2);
-    let (_, gone) = bed.router.follow(2);
+    let (_, slow) = bed.router.follow(2, Wants::NONE);
+    let (_, gone) = bed.router.follow(2, Wants::NONE);
     drop(gone);
     for _ in 0..4 {
         bed.command("create loopback interface").unwrap();
@@ -103,7 +110,7 @@ fn a_follower_without_room_hears_that_it_lost_something() {
     let said = heard(&slow);
     assert!(matches!(&said[..], [Heard::Notice(_), Heard::Notice(_), Heard::Lost]), "{said:?}");
     assert!(slow.recv().is_err(), "nothing comes after the loss");
-    let (mut last, again) = bed.router.follow(1);
+    let (mut last, again) = bed.router.follow(1, Wants::NONE);
     bed.command("set interface tag loop0 uplink").unwrap();
     assert_eq!(notices(&again, &mut last), [], "nobody hears of tags");
     let interface = bed.router.interfaces.find("loop0").unwrap();
@@ -130,13 +137,102 @@ fn an_interface_whose_deletion_fails_stays_whole() {
     let device = Device { link: Box::new(Stubborn), ..drivers::null::open(0) };
     let parent = bed.router.create_interface("e0", device).unwrap();
     bed.router.set_admin(parent, true).unwrap();
-    let (mut last, follower) = bed.router.follow(100);
+    let (mut last, follower) = bed.router.follow(100, Wants::NONE);
     assert!(bed.router.delete_interface(parent).is_err());
     let said = notices(&follower, &mut last);
     assert!(!said.iter().any(|said| matches!(said, Notice::Leaving(_) | Notice::Gone { .. })), "{said:?}");
     // Nothing of it is left to be done by another operation.
     bed.command("create loopback interface").unwrap();
     assert_eq!(bed.router.interfaces.find("e0").unwrap(), parent);
+}
+
+/// Whoever follows and looks at what is named knows all routes at any time.
+#[test]
+fn a_copy_of_the_routes_stays_the_same() {
+    let (mut bed, _) = Bed::with_three_ports();
+    let (mut last, follower) = bed.router.follow(10_000, Wants::ALL);
+    let (_, deaf) = bed.router.follow(10_000, Wants::NONE);
+    let all = |router: &Router, family| -> BTreeSet<Prefix> {
+        router.ip.routes_in(family, TableIndex::DEFAULT).keys().collect()
+    };
+    let mut copy = Family::ALL.map(|family| all(&bed.router, family));
+    for line in [
+        "ip route add 198.51.0.0/16 via 10.0.0.9",
+        "ip route add 198.51.0.0/16 via 10.0.1.9",
+        "ip route add 20.0.0.0/24 count 500 via 10.0.0.9",
+        "ip route del 20.0.0.0/24 count 100 via 10.0.0.9",
+        "set interface ip address e2 203.0.113.1/24",
+        "set interface ip address e2 2001:db8:77::1/64",
+        "ip route add 2001:db8:88::/48 via 2001:db8:77::9 e2",
+        "set ip neighbor e0 10.0.0.77 02:00:00:00:00:77",
+        "set interface ip address del e2 203.0.113.1/24",
+        "set ip neighbor del e0 10.0.0.77 02:00:00:00:00:77",
+        "batch put",
+        "batch remove",
+        "set interface state e0 down",
+        "delete interface e2",
+    ] {
+        match line.strip_prefix("batch ") {
+            None => drop(bed.command(line).unwrap_or_else(|error| panic!("{line}: {error}"))),
+            Some(what) => {
+                let mut batch = Batch::default();
+                let path = batch.paths(vec![Path::new(PathAction::Drop)]);
+                let prefixes =
+                    (0..700).map(|n| Prefix4::new(Ipv4Addr::new(40, (n >> 8) as u8, n as u8, 0), 24).unwrap());
+                match what {
+                    "put" => prefixes.for_each(|prefix| batch.put(prefix, path)),
+                    _ => prefixes.step_by(2).for_each(|prefix| batch.remove(prefix)),
+                }
+                bed.router.change_routes(Source::Api, batch).unwrap();
+            }
+        }
+        let mut said = 0;
+        for notice in notices(&follower, &mut last) {
+            let Notice::Routes { family, table, prefixes, .. } = notice else { continue };
+            assert_eq!(table, TableIndex::DEFAULT);
+            for prefix in prefixes.expect("few").iter() {
+                let routes = bed.router.ip.routes_in(family, table);
+                match routes.contains_key(*prefix) {
+                    true => copy[family as usize].insert(*prefix),
+                    false => copy[family as usize].remove(prefix),
+                };
+                said += 1;
+            }
+        }
+        assert_eq!(copy, Family::ALL.map(|family| all(&bed.router, family)), "{line}");
+        assert_eq!(said > 0, !line.contains("state e0"), "{line}: {said}");
+    }
+    let is_of_routes =
+        |heard: &Heard| matches!(heard, Heard::Notice(said) if matches!(said.notice, Notice::Routes { .. }));
+    assert!(!heard(&deaf).iter().any(is_of_routes));
+}
+
+#[test]
+fn a_neighbour_is_heard_of_when_it_comes_moves_and_goes() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    let (mut last, follower) = bed.router.follow(100, Wants { neighbours: true, ..Wants::NONE });
+    let key = NeighbourKey::new(e0.index, "10.0.0.77".parse::<IpAddr>().unwrap());
+    for (line, said) in [
+        ("set ip neighbor e0 10.0.0.77 02:00:00:00:00:77", 1),
+        ("set ip neighbor e0 10.0.0.77 02:00:00:00:00:77", 0),
+        ("set ip neighbor e0 10.0.0.77 02:00:00:00:00:78", 1),
+        ("set ip neighbor del e0 10.0.0.77 02:00:00:00:00:78", 1),
+    ] {
+        bed.command(line).unwrap();
+        assert_eq!(notices(&follower, &mut last), vec![Notice::Neighbour(key); said], "{line}");
+    }
+}
+
+#[test]
+fn a_loaded_configuration_is_heard_of_once() {
+    let mut bed = Bed::new();
+    let wanted = config::running_config(&bed.router);
+    bed.command("create loopback interface").unwrap();
+    let (mut last, follower) = bed.router.follow(100, Wants::NONE);
+    config::load_config(&mut bed.router, &wanted, None).unwrap();
+    let said = notices(&follower, &mut last);
+    assert_eq!(said.iter().filter(|notice| **notice == Notice::Committed).count(), 1);
+    assert_eq!(said.last(), Some(&Notice::Committed));
 }
 
 /// A capability that publishes a number of single interfaces.

@@ -3,6 +3,7 @@
 use super::collect;
 use super::plan::{Difference, Step, steps};
 use command::{CommandError, CommandSet, FileError, Files, complete_lines};
+use router::capability::Notice;
 use router::capability::Statement;
 use router::reach::is_same;
 use router::{Devices, Options, Router, check_memory, commands_of};
@@ -213,6 +214,7 @@ pub fn load_config(
     let past = router.state_mut::<Configuration>().before.replace(before);
     router.aside(move || drop(past));
     router.state_mut::<Configuration>().deadline = confirm.map(|time| Instant::now() + time);
+    router.say(Notice::Committed);
     Ok(difference)
 }
 

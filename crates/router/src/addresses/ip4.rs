@@ -16,6 +16,10 @@ impl Router {
     /// When there is no such interface, the address is no host's, or it or its network is
     /// on an interface already.
     pub fn add_address(&mut self, index: InterfaceIndex, prefix: Prefix4) -> Result<(), Error> {
+        self.operation(|router| router.put_address(index, prefix))
+    }
+
+    fn put_address(&mut self, index: InterfaceIndex, prefix: Prefix4) -> Result<(), Error> {
         self.check_new_address(index, prefix)?;
         let (up, table) = (self.interfaces.get(index)?.is_up(), self.table_of(index, Family::Ip4));
         self.interfaces.get_mut(index)?.addresses.push(prefix);
@@ -79,6 +83,10 @@ impl Router {
     /// # Errors
     /// When the interface does not have it.
     pub fn remove_address(&mut self, index: InterfaceIndex, prefix: Prefix4) -> Result<(), Error> {
+        self.operation(|router| router.take_address(index, prefix))
+    }
+
+    fn take_address(&mut self, index: InterfaceIndex, prefix: Prefix4) -> Result<(), Error> {
         let interface = self.interfaces.get_mut(index)?;
         if interface.leased == Some(prefix) {
             return Err(Error::Leased { prefix, name: interface.name.clone() });

@@ -8,7 +8,7 @@ pub(crate) mod start;
 
 pub use crate::farewell::{Farewell, Parting};
 pub use crate::interface::feature::{Does, FeatureSpec, no_more};
-pub use crate::notice::{Change, Heard, Notice, Numbered};
+pub use crate::notice::{Change, Heard, Notice, Numbered, Wants};
 pub use crate::statement::{Part, Phase, Statement, Statements};
 pub use core::{INTERFACE, IP, NEIGHBOUR};
 pub use start::Starting;
@@ -42,6 +42,8 @@ pub struct Description {
     pub start: fn(&mut Starting<'_>) -> Result<(), Error>,
     /// Hears what happened ([`Notice`]).
     pub hears: fn(&mut Router, &Notice),
+    /// Which of the many notices it hears.
+    pub wants: Wants,
     /// Refuses a change that it could not bear. The core asks all before it changes anything.
     pub allows: fn(&Router, &Change) -> Result<(), Error>,
     /// Its last messages before the router falls silent on an interface, in the order of the list of capabilities.
@@ -82,6 +84,7 @@ impl Description {
         features: &[],
         start: |_| Ok(()),
         hears: |_, _| (),
+        wants: Wants::NONE,
         allows: |_, _| Ok(()),
         farewells: &[],
         traces: |_, _| None,

@@ -11,6 +11,7 @@ use super::route::{MAX_PATHS, Path, PathAction, Source, TableIndex};
 use super::table::{Fib, Key, PART, Table};
 use super::vrf::TableError;
 use crate::ip::route::RouteError;
+use crate::unsaid::UnsaidRoutes;
 use crate::{Error, Router};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tables::{Leaf, fib4, fib6};
@@ -237,6 +238,7 @@ struct Merge<'a, K> {
     lists: &'a mut PathLists,
     several: &'a mut MultiSourceEntries,
     counted: &'a Counted,
+    unsaid: &'a mut UnsaidRoutes,
     outcome: Outcome,
     unused: BTreeSet<ListId>,
     /// The shelved entries of changed prefixes, to restore them when there is no room for a change.
@@ -250,10 +252,11 @@ impl<'a, K: Key> Merge<'a, K> {
         lists: &'a mut PathLists,
         several: &'a mut MultiSourceEntries,
         counted: &'a Counted,
+        unsaid: &'a mut UnsaidRoutes,
     ) -> Merge<'a, K> {
         let over = over.iter().map(|prefixes| prefixes.iter().map(|prefix| K::of(*prefix)).collect()).collect();
         let (outcome, unused) = (Outcome::default(), BTreeSet::new());
-        Merge { job, over, lists, several, counted, outcome, unused, shelved: Vec::new() }
+        Merge { job, over, lists, several, counted, unsaid, outcome, unused, shelved: Vec::new() }
     }
 
     #[inline]
@@ -294,6 +297,7 @@ impl<'a, K: Key> Merge<'a, K> {
         if before == list {
             return;
         }
+        self.unsaid.note(self.job.source, self.job.table, key.prefix());
         list.into_iter().for_each(|list| self.lists.add_user(list, || key.prefix().into()));
         if let Some(before) = before
             && self.lists.remove_user(before, || key.prefix().into()) == 0
@@ -397,6 +401,10 @@ impl Router {
     /// # Errors
     /// As [`Router::change_routes`].
     pub fn change_all_routes(&mut self, source: Source, batches: Vec<Batch>) -> Result<Outcome, Error> {
+        self.operation(|router| router.change_all(source, batches))
+    }
+
+    fn change_all(&mut self, source: Source, batches: Vec<Batch>) -> Result<Outcome, Error> {
         let mut ready = Vec::with_capacity(batches.len());
         for batch in batches {
             match self.prepare(source, batch) {
@@ -546,13 +554,13 @@ impl Router {
             return;
         }
         let Place { table, source, is_resync, ids, over } = *place;
-        let Ip { tables, lists, several, counted, .. } = &mut self.ip;
+        let Ip { tables, lists, several, counted, unsaid, .. } = &mut self.ip;
         let known = tables.get_mut(family, table);
         let limit = if is_resync { usize::MAX } else { known.limit_of(source) };
         let Table { fib, fresh, .. } = known;
         let job = Job { table, ids, source, fresh: fresh[source as usize], prefixes: fib.len(), limit };
         several.begin_batch();
-        let mut merge = Merge::new(job, over, lists, several, counted);
+        let mut merge = Merge::new(job, over, lists, several, counted, unsaid);
         K::change(fib, changes, &mut merge);
         let Merge { outcome, unused, .. } = merge;
         several.end_batch();

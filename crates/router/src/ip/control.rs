@@ -26,6 +26,7 @@ use crate::ip::labels::table::LabelTables;
 use crate::ip::objects::ObjectError;
 use crate::ip::route::RouteError;
 use crate::neighbour_key::NeighbourKey;
+use crate::unsaid::UnsaidRoutes;
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -72,6 +73,7 @@ pub struct Ip {
     /// Changed lists whose prefixes are to be updated together in the lookup tables.
     pub(super) painting: Painting,
     pub objects: Objects,
+    pub(crate) unsaid: UnsaidRoutes,
 }
 
 /// The leaf that a table's number stands for.
@@ -128,6 +130,7 @@ impl Ip {
             balances: HashMap::new(),
             painting: Painting::default(),
             objects,
+            unsaid: UnsaidRoutes::default(),
         };
         Family::ALL.into_iter().for_each(|family| ip.publish_table(family, DEFAULT));
         ip
@@ -342,6 +345,7 @@ impl Ip {
             if let Some(before) = before {
                 lists.remove_user(before, || prefix.into());
             }
+            self.unsaid.note(source, table, prefix);
         }
         Ok(before)
     }
@@ -554,6 +558,17 @@ impl Router {
         replace: bool,
     ) -> Result<(), Error> {
         let prefix = prefix.into().network();
+        self.operation(|router| router.change_route(table, prefix, source, paths, replace))
+    }
+
+    fn change_route(
+        &mut self,
+        table: TableIndex,
+        prefix: Prefix,
+        source: Source,
+        paths: Vec<Path>,
+        replace: bool,
+    ) -> Result<(), Error> {
         self.ip.fib(prefix.family(), table).prepare(prefix);
         self.check_paths(table, &paths)?;
         if replace {
@@ -603,6 +618,10 @@ impl Router {
         paths: &[Path],
     ) -> Result<(), Error> {
         let prefix = prefix.into().network();
+        self.operation(|router| router.take_paths(table, prefix, source, paths))
+    }
+
+    fn take_paths(&mut self, table: TableIndex, prefix: Prefix, source: Source, paths: &[Path]) -> Result<(), Error> {
         self.ip.fib(prefix.family(), table).prepare(prefix);
         let had = self.ip.shares(table, prefix).find(|share| share.source == source);
         let list = had.ok_or(Error::NoSuchRoute(prefix))?.list;

@@ -42,6 +42,10 @@ const PART: usize = 4096;
 impl Router {
     /// Handles a worker's report about a neighbour.
     pub fn handle_neighbour(&mut self, event: Event) {
+        self.operation(|router| router.take_event(event));
+    }
+
+    fn take_event(&mut self, event: Event) {
         match event {
             Event::Resolve(key) => self.resolve_neighbour(key),
             Event::Conflict(key, mac) => self.conflict(key, mac, self.neighbours.now()),
@@ -97,7 +101,7 @@ impl Router {
     pub fn set_neighbour(&mut self, key: NeighbourKey, mac: MacAddress, is_static: bool) -> Result<(), Error> {
         match is_static {
             true => self.set_static_neighbour(key, mac, false),
-            false => self.learn_neighbour(key, mac, Evidence::Reachable),
+            false => self.operation(|router| router.learn_neighbour(key, mac, Evidence::Reachable)),
         }
     }
 
@@ -111,6 +115,10 @@ impl Router {
         mac: MacAddress,
         no_fib_entry: bool,
     ) -> Result<(), Error> {
+        self.operation(|router| router.state_neighbour(key, mac, no_fib_entry))
+    }
+
+    fn state_neighbour(&mut self, key: NeighbourKey, mac: MacAddress, no_fib_entry: bool) -> Result<(), Error> {
         check_memory()?;
         let state = State::Known { mac, is_static: true };
         self.check_neighbour(&key, mac)?;
@@ -221,9 +229,11 @@ impl Router {
     /// # Errors
     /// When there is no such neighbour.
     pub fn remove_neighbour(&mut self, key: NeighbourKey) -> Result<(), Error> {
-        self.neighbours.take(&key).ok_or(Error::NoSuchNeighbour(key.address))?;
-        self.forget_ways_to(key);
-        Ok(())
+        self.operation(|router| {
+            router.neighbours.take(&key).ok_or(Error::NoSuchNeighbour(key.address))?;
+            router.forget_ways_to(key);
+            Ok(())
+        })
     }
 
     /// Removes what depends on a neighbour that is not known any more.
@@ -369,13 +379,15 @@ impl Router {
     /// Does what is due for neighbours.
     pub(crate) fn tick_neighbours(&mut self, now: Instant) {
         self.neighbours.ticked = now;
-        // Each step makes the neighbour due later, or removes it.
-        while let Some(&(due, key)) = self.neighbours.agenda.first()
-            && due <= now
-        {
-            self.advance(key, now);
-            self.breathe();
-        }
+        self.operation(|router| {
+            // Each step makes the neighbour due later, or removes it.
+            while let Some(&(due, key)) = router.neighbours.agenda.first()
+                && due <= now
+            {
+                router.advance(key, now);
+                router.breathe();
+            }
+        });
     }
 
     /// The next step for a neighbour that is due: asks for it, or gives up.

@@ -9,6 +9,7 @@ use super::table::{Table, Word};
 use crate::Error;
 use crate::by_family::ByFamily;
 use crate::rate::Throttle;
+use crate::unsaid::UnsaidNeighbours;
 use graph::{InterfaceIndex, time};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -165,6 +166,7 @@ pub struct Neighbours {
     pub(super) ticked: Instant,
     /// The adjacencies of neighbours that have a route.
     pub(super) adjacencies: HashMap<NeighbourKey, u32>,
+    pub(crate) unsaid: UnsaidNeighbours,
 }
 
 impl Neighbours {
@@ -184,6 +186,7 @@ impl Neighbours {
             becoming_known: None,
             ticked: Instant::now(),
             adjacencies: HashMap::new(),
+            unsaid: UnsaidNeighbours::default(),
         }
     }
 
@@ -218,7 +221,10 @@ impl Neighbours {
     }
 
     pub(super) fn put(&mut self, key: NeighbourKey, neighbour: Neighbour) {
-        self.remove(&key);
+        let before = self.remove(&key);
+        if before.and_then(|before| before.state.mac()) != neighbour.state.mac() {
+            self.unsaid.note(key);
+        }
         self.table.set(&key, neighbour.state.word());
         self.agenda.extend(neighbour.due.map(|due| (due, key)));
         if neighbour.state.mac().is_some() {
@@ -236,7 +242,11 @@ impl Neighbours {
     /// Removes a neighbour completely.
     pub(super) fn take(&mut self, key: &NeighbourKey) -> Option<Neighbour> {
         self.table.remove(key);
-        self.remove(key)
+        let gone = self.remove(key)?;
+        if gone.state.mac().is_some() {
+            self.unsaid.note(*key);
+        }
+        Some(gone)
     }
 
     /// Removes it from everything but the workers' table.
