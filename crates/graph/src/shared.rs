@@ -8,9 +8,9 @@ use std::sync::Arc;
 pub struct SharedCounters {
     /// Drops and events, by number.
     pub errors: Arc<CounterTable>,
-    /// [`node_word`]s by node.
+    /// [`crate::worker::node_word`]s by node.
     pub nodes: Arc<CounterTable>,
-    /// [`worker_word`]s.
+    /// [`crate::worker::worker_word`]s.
     pub workers: Arc<CounterTable>,
     /// Packets dropped, by receiving interface.
     pub drops: Arc<CounterTable>,

@@ -1,8 +1,8 @@
-//! The router: its state and the operations on it, one folder a capability.
+//! The core of the router: what all capabilities share. Interfaces with their addresses, routes, neighbours, notices,
+//! and what a capability can say of itself ([`capability`]). All else is a capability in a crate above this one.
 //!
-//! A capability's folder holds its graph nodes (one file each), `control.rs` (its operations on [`Router`]) and
-//! `cli.rs` (its commands). [`Router`] is owned by one control thread, which carries out all operations for clients.
-//! Workers never wait for it: they read published tables and report to it by events.
+//! [`Router`] is owned by one control thread, which carries out all operations for clients. Workers never wait for it:
+//! they read published tables and report to it by events.
 #![forbid(unsafe_code)]
 
 pub mod addresses;

@@ -6,8 +6,8 @@
 //! order of their list. So everybody hears of the same things in the same order, and sees a router that is in order.
 //! What a listener does may say more; that joins the end.
 //!
-//! Who is outside of the router follows it ([`Router::follow`]): its notices are numbered without a gap, and one that
-//! is too slow loses some, and hears that it did.
+//! Who is outside of the router follows it ([`Router::follow`]): its notices are numbered, and one that is too slow
+//! loses some, and hears that it did.
 
 use crate::neighbour_key::NeighbourKey;
 use crate::route_source::Source;
@@ -73,15 +73,15 @@ pub enum Notice {
         interface: InterfaceIndex,
         address: Prefix,
     },
-    /// Routes of a source in a table were added, have other paths, or are gone: those of these prefixes, or, where they
-    /// are too many to name, any. Said only to those who want it ([`Wants`]).
+    /// Routes of a source in a table may have been added, have other paths, or be gone: those of these prefixes, or,
+    /// where they are too many to name, any. Said only to those who want it ([`Wants`]), after all else.
     Routes {
         source: Source,
         table: TableIndex,
         family: Family,
         prefixes: Option<Arc<[Prefix]>>,
     },
-    /// A neighbour is known by another Ethernet address, or not any more. Said only to those who want it.
+    /// A neighbour may be known by another Ethernet address, or not any more. Said only to those who want it.
     Neighbour(NeighbourKey),
     /// A whole configuration was loaded, or taken back.
     Committed,
@@ -233,6 +233,7 @@ impl Router {
                     self.settle_wants();
                 }
                 self.notices.heard = said.number;
+                self.breathe();
             } else if let Some(index) = self.notices.leaving.pop_front() {
                 self.breathe();
                 self.finish_deletion(index);

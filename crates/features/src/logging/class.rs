@@ -39,9 +39,10 @@ pub fn of(target: &str) -> &str {
     let first = parts.next().unwrap_or_default();
     let module = parts.next();
     let class = match first.strip_prefix("quiver_").unwrap_or(first) {
-        "router" | "drivers" | "control" => match module {
+        "router" | "protocols" | "features" | "devices" | "drivers" | "control" => match module {
             Some("packet_generator") => "pg",
             Some("neighbour") => "neighbor", // as commands spell it
+            Some("addresses" | "notice") => "interface",
             Some("cli_server" | "cli_session" | "cli_client" | "exec" | "line_editor" | "telnet") => "cli",
             Some(module) => module,
             None => first.strip_prefix("quiver_").unwrap_or(first),
@@ -60,7 +61,10 @@ mod tests {
     fn a_module_belongs_to_its_capability_or_device() {
         for (target, class) in [
             ("quiver_router::neighbour::control", "neighbor"),
-            ("quiver_router::packet_generator::cli", "pg"),
+            ("quiver_features::packet_generator::cli", "pg"),
+            ("quiver_protocols::dhcp::control", "dhcp"),
+            ("quiver_devices::tap", "tap"),
+            ("quiver_router::addresses::ip6", "interface"),
             ("quiver_router", "router"),
             ("quiver_control::cli_server", "cli"),
             ("quiver_control::exec", "cli"),

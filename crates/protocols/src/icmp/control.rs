@@ -87,20 +87,9 @@ pub(crate) fn publish_icmp_policy(router: &Router) {
     icmp.policy.publish(Policy { limit, router_id, router_id6, broadcasts, tables, redirects, redirects6 });
 }
 
-/// Errors to senders depend on the addresses of interfaces, on their tables, and on which interfaces are up.
 pub(super) fn hears(router: &mut Router, notice: &Notice) {
-    match notice {
-        Notice::Leaving(gone) => {
-            let icmp = router.state_mut::<Icmp>();
-            Family::ALL.into_iter().for_each(|family| icmp.redirects_mut(family).switch(*gone, false));
-        }
-        Notice::Gone { .. }
-        | Notice::State { .. }
-        | Notice::Table { .. }
-        | Notice::Lender(_)
-        | Notice::AddressAdded { .. }
-        | Notice::AddressRemoved { .. } => {}
-        _ => return,
+    if let Notice::Leaving(gone) = notice {
+        let icmp = router.state_mut::<Icmp>();
+        Family::ALL.into_iter().for_each(|family| icmp.redirects_mut(family).switch(*gone, false));
     }
-    publish_icmp_policy(router);
 }

@@ -25,6 +25,8 @@ pub const CAPABILITY: Description = Description {
     description: "Internet Control Message Protocol (RFC 792): echo, errors, redirects",
     start,
     hears: control::hears,
+    // Errors to senders depend on addresses of interfaces, on their tables, and on which interfaces are up.
+    publishes: |router, _| control::publish_icmp_policy(router),
     flags: REDIRECTED,
     nodes: &["ip4-icmp-input", "ip4-icmp-error", "ip4-redirect"],
     commands: cli::register,

@@ -1,7 +1,7 @@
 //! Local delivery: which node of this router takes a packet that is for the router. The same for both families.
 //!
 //! `ip4-local` and `ip6-local` distinguish protocols. UDP continues by its port: capabilities register nodes for ports
-//! ([`router::control::listen_udp`]). Packets that no node takes go to `ip4-punt` or `ip6-punt`. If the host does not
+//! ([`listen_udp`]). Packets that no node takes go to `ip4-punt` or `ip6-punt`. If the host does not
 //! want them either, the router answers: TCP with a reset, other packets with an ICMP error.
 
 pub mod cli;

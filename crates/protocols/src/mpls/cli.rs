@@ -2,9 +2,9 @@
 
 use super::tunnel;
 use command::{Args, Command, CommandError, CommandSet, Done, Text, fail, reply};
-use router::ip::control::{LabelTableIndex, Path, PathAction, Source, TableIndex};
-use router::ip::labels::control::{LabelBatch, MplsError, check_labels};
-use router::ip::labels::key::{LABELS, LabelKey};
+use router::ip::change::{StatedPath, Verb, paths_of};
+use router::ip::control::{LabelTableIndex, Path, PathAction, Source};
+use router::ip::labels::change::{LabelChange, Place};
 use router::ip::labels::words::{OUT_LABELS, out_labels};
 use router::ip::next_hop::NextHopError;
 use router::{Error, Router};
@@ -63,7 +63,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         Command::new(
             &format!("mpls local-label add {WHERE} {WHICH} ({PATH} {OUT_LABELS} {SHARE} : paths)+"),
             "Add a label with its paths, or add paths to a label.",
-            |router: &mut Router, args: &Args| change(router, args, false),
+            |router: &mut Router, args: &Args| change(router, args, Verb::Add),
         )
         .also(&format!("mpls local-label {WHERE} {WHICH} ({PATH} {OUT_LABELS} {SHARE} : paths)+"))
         .configures()
@@ -75,7 +75,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         Command::new(
             &format!("mpls local-label replace {WHERE} {WHICH} ({PATH} {OUT_LABELS} {SHARE} : paths)+"),
             "Replace all paths of a label in one step. The label is added if it does not exist.",
-            |router: &mut Router, args: &Args| change(router, args, true),
+            |router: &mut Router, args: &Args| change(router, args, Verb::Replace),
         )
         .configures()
         .example("mpls local-label replace 16 eos via 100.64.1.2 e0 out-labels 18"),
@@ -84,7 +84,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         Command::new(
             &format!("mpls local-label del {WHERE} {WHICH} ({PATH} {OUT_LABELS} : paths)*"),
             "Remove paths from a label, or the whole label.",
-            remove,
+            |router: &mut Router, args: &Args| change(router, args, Verb::Remove),
         )
         .configures()
         .example("mpls local-label del 16 eos"),
@@ -104,7 +104,7 @@ fn register_tunnels(set: &mut CommandSet<Router>) {
             &format!("mpls tunnel add [<tunnel:interface>] ({PATH} {OUT_LABELS} {SHARE} : paths)*"),
             "Create an MPLS tunnel over paths with labels, or add paths to one.",
             |router: &mut Router, args: &Args| {
-                let (name, paths) = (args.optional_text("tunnel"), paths(router, args, true)?);
+                let (name, paths) = (args.optional_text("tunnel"), checked_paths(router, args)?);
                 if let Some(index) = name.and_then(|name| router.interfaces.find(name).ok()) {
                     tunnel::add_tunnel_paths(router, index, paths, false)?;
                     return reply(Done);
@@ -122,7 +122,7 @@ fn register_tunnels(set: &mut CommandSet<Router>) {
             &format!("mpls tunnel replace <tunnel:interface> ({PATH} {OUT_LABELS} {SHARE} : paths)*"),
             "Replace all paths of an MPLS tunnel in one step.",
             |router: &mut Router, args: &Args| {
-                let (index, paths) = (router.interfaces.find(args.text("tunnel")?)?, paths(router, args, true)?);
+                let (index, paths) = (router.interfaces.find(args.text("tunnel")?)?, checked_paths(router, args)?);
                 tunnel::add_tunnel_paths(router, index, paths, true)?;
                 reply(Done)
             },
@@ -135,7 +135,7 @@ fn register_tunnels(set: &mut CommandSet<Router>) {
             &format!("mpls tunnel del <tunnel:interface> ({PATH} {OUT_LABELS} : paths)*"),
             "Remove paths from an MPLS tunnel, or the whole tunnel.",
             |router: &mut Router, args: &Args| {
-                let (index, paths) = (router.interfaces.find(args.text("tunnel")?)?, paths(router, args, false)?);
+                let (index, paths) = (router.interfaces.find(args.text("tunnel")?)?, paths_of(&paths(router, args)?));
                 tunnel::tunnel_paths(router, index)?;
                 match paths.is_empty() {
                     true => router.delete_interface(index)?,
@@ -166,76 +166,30 @@ fn table_of(router: &Router, args: &Args) -> Result<LabelTableIndex, CommandErro
     Ok(router.find_label_table(args.optional("table")?.unwrap_or(0))?)
 }
 
-/// The labels that a command is about. Those of paths that make sense at the bottom only, or above others only, are
-/// meant there.
-fn keys(args: &Args, paths: &[Path]) -> Result<Vec<LabelKey>, CommandError> {
-    let (first, count): (u32, u32) = (args.parse("label")?, args.optional("count")?.unwrap_or(1));
-    if first as usize + count as usize > LABELS {
-        return Err(Error::from(MplsError::BeyondLast(count, first)).into());
-    }
-    let is_lookup = |path: &Path| matches!(path.way, PathAction::LookupIn(..));
-    let ends = match (args.optional_text("before"), args.optional_text("behind")) {
+/// Changes the operators' labels as the command says.
+fn change(router: &mut Router, args: &Args, verb: Verb) -> Result<Box<dyn command::Reply>, CommandError> {
+    let table = table_of(router, args)?;
+    let paths = paths(router, args)?;
+    let (first, count) = (args.parse("label")?, args.optional("count")?.unwrap_or(1));
+    let place = match (args.optional_text("before"), args.optional_text("behind")) {
         (Some(_), Some(_)) => return fail("'eos' or 'non-eos' once: before the label or behind it"),
-        (Some("eos"), _) | (_, Some("eos")) => vec![true],
-        (Some(_), _) | (_, Some(_)) => vec![false],
-        _ if paths.iter().any(is_lookup) => vec![true],
-        _ if paths.iter().any(|path| matches!(path.way, PathAction::LookupLabel(_))) => vec![false],
-        _ => vec![true, false],
+        (Some("eos"), _) | (_, Some("eos")) => Place::Bottom,
+        (Some(_), _) | (_, Some(_)) => Place::Above,
+        _ => Place::Either,
     };
-    Ok((first..first + count).flat_map(|label| ends.iter().map(move |end| LabelKey::new(label, *end))).collect())
-}
-
-fn change(router: &mut Router, args: &Args, replace: bool) -> Result<Box<dyn command::Reply>, CommandError> {
-    let table = table_of(router, args)?;
-    let paths = paths(router, args, true)?;
-    let keys = keys(args, &paths)?;
-    let mut batch = LabelBatch::default();
-    let mut lists: Vec<(Vec<Path>, usize)> = Vec::new();
-    for key in keys {
-        let known = router.ip.label_paths(table, key).filter(|_| !replace).map_or(Vec::new(), <[Path]>::to_vec);
-        // Most have the same.
-        let at = match lists.iter().find(|(before, _)| *before == known) {
-            Some((_, at)) => *at,
-            None => {
-                let all = router::ip::control::join_paths(known.clone(), paths.clone());
-                lists.push((known, batch.paths(all)));
-                lists.len() - 1
-            }
-        };
-        batch.put(key, at);
-    }
-    router.change_labels(table, Source::Config, batch)?;
+    router.state_labels(&LabelChange { verb, source: Source::Config, table, first, count, place, paths })?;
     reply(Done)
 }
 
-fn remove(router: &mut Router, args: &Args) -> Result<Box<dyn command::Reply>, CommandError> {
-    let table = table_of(router, args)?;
-    let paths = paths(router, args, false)?;
-    let says_which = args.has("before") || args.has("behind");
-    let mut found = keys(args, &paths)?;
-    // Without a word those go that are there.
-    let is_there = |key: &LabelKey| router.ip.label_paths(table, *key).is_some();
-    if !says_which && found.iter().any(is_there) {
-        found.retain(is_there);
-    }
-    let before: Vec<(LabelKey, Option<Vec<Path>>)> =
-        found.iter().map(|key| (*key, router.ip.label_paths(table, *key).map(<[Path]>::to_vec))).collect();
-    for (done, key) in found.iter().enumerate() {
-        if let Err(error) = router.remove_label(table, *key, &paths) {
-            for (key, paths) in before.into_iter().take(done) {
-                let back = paths.map(|paths| router.add_label(table, key, Source::Config, paths, true));
-                if let Some(Err(error)) = back {
-                    log::error!("label {} is not as it was: {error}", key.label());
-                }
-            }
-            return Err(error.into());
-        }
-    }
-    reply(Done)
+/// The paths of a tunnel that a command states.
+fn checked_paths(router: &Router, args: &Args) -> Result<Vec<Path>, CommandError> {
+    let stated = paths(router, args)?;
+    router.check_paths_of_labels(&stated)?;
+    Ok(paths_of(&stated))
 }
 
-/// What a command says of a label's paths. Those that are stated are checked, unless it says `offlink`.
-fn paths(router: &Router, args: &Args, are_stated: bool) -> Result<Vec<Path>, CommandError> {
+/// What a command says of a label's paths.
+fn paths(router: &Router, args: &Args) -> Result<Vec<StatedPath>, CommandError> {
     let path = |path: &Args| {
         let interface = path.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
         let insist = path.optional_text("insist");
@@ -267,11 +221,7 @@ fn paths(router: &Router, args: &Args, are_stated: bool) -> Result<Vec<Path>, Co
         let weight = path.optional("weight")?.unwrap_or(1);
         let preference = path.optional("preference")?.unwrap_or(0);
         let path = Path { way, weight, preference, labels: out_labels(path)? };
-        if are_stated {
-            router.check_next_hop_of(TableIndex::DEFAULT, &path, insist == Some("offlink"))?;
-            check_labels(&path)?;
-        }
-        Ok(path)
+        Ok(StatedPath { path, may_be_off_link: insist == Some("offlink") })
     };
     args.groups("paths").map(path).collect()
 }

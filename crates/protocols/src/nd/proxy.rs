@@ -138,9 +138,9 @@ fn settle_proxied_host(router: &mut Router, table: TableIndex, host: Ipv6Addr) {
     settle_proxied_of(router, here);
 }
 
-/// Updates the hosts that an interface answers for to its networks. The caller then publishes the interface's view.
-fn settle_proxied(router: &mut Router, index: InterfaceIndex) {
-    let Ok(interface) = router.interfaces.get(index) else { return };
+/// Updates the hosts that an interface answers for to its networks. Whether they are others now.
+fn settle_proxied(router: &mut Router, index: InterfaceIndex) -> bool {
+    let Ok(interface) = router.interfaces.get(index) else { return false };
     let ip6 = &interface.ip6;
     let is_here = |host: &Ipv6Addr| ip6.addresses.iter().any(|network| network.contains(*host));
     let is_of_table = |of: &InterfaceIndex| router.table_of(*of, Family::Ip6) == ip6.table;
@@ -148,9 +148,13 @@ fn settle_proxied(router: &mut Router, index: InterfaceIndex) {
     let mut proxied: Vec<Ipv6Addr> = others.map(|(_, host)| host).filter(is_here).collect();
     proxied.sort();
     proxied.dedup();
+    if proxied == ip6.proxied {
+        return false;
+    }
     if let Ok(interface) = router.interfaces.get_mut(index) {
         interface.ip6.proxied = proxied;
     }
+    true
 }
 
 /// The same for all interfaces.
@@ -159,15 +163,8 @@ fn settle_all_proxied(router: &mut Router) {
 }
 
 fn settle_proxied_of(router: &mut Router, interfaces: Vec<InterfaceIndex>) {
-    let answers = |index: InterfaceIndex, router: &Router| {
-        router.interfaces.get(index).map_or(Vec::new(), |interface| interface.ip6.proxied.clone())
-    };
-    let mut changed = Vec::new();
-    for index in interfaces {
-        let before = answers(index, router);
-        settle_proxied(router, index);
-        changed.extend((answers(index, router) != before).then_some(index));
-    }
+    let mut changed = interfaces;
+    changed.retain(|index| settle_proxied(router, *index));
     if !changed.is_empty() {
         router.publish_facts();
     }
@@ -200,7 +197,9 @@ pub(super) fn hears(router: &mut Router, notice: &Notice) {
         {
             settle_proxied_of(router, vec![*interface]);
         }
-        Notice::Table { family: Family::Ip6, .. } => settle_all_proxied(router),
+        Notice::Table { family: Family::Ip6, .. } if proxied_hosts(router).next().is_some() => {
+            settle_all_proxied(router)
+        }
         // Its routes go with it.
         Notice::Leaving(gone) => {
             let behind = router.state_mut::<Proxied>().0.extract_if(.., |(of, _)| of == gone);

@@ -231,7 +231,7 @@ fn check_punted_move(router: &Router, index: InterfaceIndex, family: Family, to:
 }
 
 /// An interface may be usable now, or not any more: nodes see the ways by it, or not.
-fn punt_link_changed(router: &Router, index: InterfaceIndex) {
+pub(super) fn punt_link_changed(router: &Router, index: InterfaceIndex) {
     for family in Family::ALL {
         let of: Vec<_> = router.state::<Punts>().of(family).by(index).collect();
         if !of.is_empty() {
@@ -290,9 +290,7 @@ pub(super) fn allows(router: &Router, change: &Change) -> Result<(), Error> {
 }
 
 pub(super) fn hears(router: &mut Router, notice: &Notice) {
-    match notice {
-        Notice::State { interface, .. } | Notice::LinkState { interface, .. } => punt_link_changed(router, *interface),
-        Notice::Leaving(interface) => forget_punts(router, *interface),
-        _ => {}
+    if let Notice::Leaving(interface) = notice {
+        forget_punts(router, *interface);
     }
 }

@@ -29,6 +29,8 @@ pub const CAPABILITY: Description = Description {
     description: "Packets for the host behind this router",
     start,
     hears: control::hears,
+    // A way by an interface that cannot be used is left out at once.
+    publishes: |router, touched| touched.iter().for_each(|index| control::punt_link_changed(router, *index)),
     allows: control::allows,
     flags: PUNTED,
     nodes: &["ip4-punt", "ip4-punt-redirect", "ip6-punt", "ip6-punt-redirect"],

@@ -17,7 +17,8 @@ use crate::interface::Interface;
 use crate::interface::kind::InterfaceKind;
 use crate::{Error, Router};
 use command::CommandSet;
-use graph::{NodeIndex, Snapshot};
+use graph::{InterfaceIndex, NodeIndex, Snapshot};
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 /// The names of an interface's own nodes, where all interfaces are meant.
@@ -42,6 +43,9 @@ pub struct Description {
     pub start: fn(&mut Starting<'_>) -> Result<(), Error>,
     /// Hears what happened ([`Notice`]).
     pub hears: fn(&mut Router, &Notice),
+    /// Publishes what follows from interfaces for its own nodes: what nodes know of these was published just now, and
+    /// the operation that changed them may have much left to do.
+    pub publishes: fn(&Router, &BTreeSet<InterfaceIndex>),
     /// Which of the many notices it hears.
     pub wants: Wants,
     /// Refuses a change that it could not bear. The core asks all before it changes anything.
@@ -84,6 +88,7 @@ impl Description {
         features: &[],
         start: |_| Ok(()),
         hears: |_, _| (),
+        publishes: |_, _| (),
         wants: Wants::NONE,
         allows: |_, _| Ok(()),
         farewells: &[],

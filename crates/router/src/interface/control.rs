@@ -431,7 +431,8 @@ impl Router {
         };
         let mut book = self.interfaces.book.borrow_mut();
         let mut has_changed = false;
-        for index in book.take_touched(&self.interfaces) {
+        let touched = book.take_touched(&self.interfaces);
+        for index in touched.iter().copied() {
             let interface = self.interfaces.get(index).ok();
             has_changed |= book.put(index, interface.map(|interface| (interface, view(interface))));
         }
@@ -441,5 +442,6 @@ impl Router {
         drop(book);
         // Many changes in a row must not leave as many tables behind until the next tick.
         self.graph.domain().collect();
+        self.capabilities.iter().for_each(|capability| (capability.publishes)(self, &touched));
     }
 }

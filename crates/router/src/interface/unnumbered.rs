@@ -124,8 +124,10 @@ impl Router {
         if interface.lender.take().is_none() {
             return Err(UnnumberedError::NotBorrowing { name: interface.name.clone() }.into());
         }
-        self.addresses_changed(index);
-        self.forget_detached_neighbours(index);
+        self.operation(|router| {
+            router.addresses_changed(index);
+            router.forget_detached_neighbours(index);
+        });
         Ok(())
     }
 

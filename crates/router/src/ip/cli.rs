@@ -1,12 +1,12 @@
 //! Commands on IPv4 routes, as VPP has them.
 
+use super::change::{RouteChange, StatedPath, Verb};
 use super::next_hop::NextHopError;
-use super::route::{Path, PathAction, Route, Source, TableIndex};
+use super::route::{Path, PathAction, Source, TableIndex};
 use super::vrf::table;
-use crate::ip::labels::control::check_labels;
 use crate::ip::labels::words::{OUT_LABELS, out_labels};
 use crate::table_index::word;
-use crate::{Error, Router, check_memory};
+use crate::{Error, Router};
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, fail, reply};
 use std::net::IpAddr;
 use wire::{Family, Prefix};
@@ -54,7 +54,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     let add_paths = Command::new(
         &format!("ip route add {WHERE} <prefix:prefix> ({VIA} {OUT_LABELS} {SHARE} : paths)+"),
         "Add paths to a route.",
-        |router: &mut Router, args: &Args| add(router, args, false),
+        |router: &mut Router, args: &Args| change_routes(router, args, Verb::Add),
     );
     let add_paths = spelled_as_vpp(spelled_as_vpp(add_paths, "ip route add", "+"), "ip route", "+");
     set.add(
@@ -70,7 +70,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         Command::new(
             &format!("ip route replace {WHERE} <prefix:prefix> ({VIA} {OUT_LABELS} {SHARE} : paths)+"),
             "Replace all paths of a route in one step. The route is added if it does not exist.",
-            |router: &mut Router, args: &Args| add(router, args, true),
+            |router: &mut Router, args: &Args| change_routes(router, args, Verb::Replace),
         )
         .configures()
         .example("ip route replace 16.0.0.0/24 via 100.64.2.2"),
@@ -78,12 +78,7 @@ pub fn register(set: &mut CommandSet<Router>) {
     let take_paths = Command::new(
         &format!("ip route del {WHERE} <prefix:prefix> ({VIA} {OUT_LABELS} {SHARE} : paths)*"),
         "Remove paths from a route, or the whole route.",
-        |router: &mut Router, args: &Args| {
-            let (table, paths) = of_route(router, args, false)?;
-            change_each(router, args, table, |router, prefix| {
-                router.remove_route_in(table, prefix, Source::Config, &paths)
-            })
-        },
+        |router: &mut Router, args: &Args| change_routes(router, args, Verb::Remove),
     );
     set.add(spelled_as_vpp(take_paths, "ip route del", "*").configures().example("ip route del 16.0.0.0/24"));
     super::load::register(set);
@@ -202,84 +197,16 @@ fn register_accounts(set: &mut CommandSet<Router>) {
     ));
 }
 
-fn add(router: &mut Router, args: &Args, replace: bool) -> Result<Box<dyn Reply>, CommandError> {
-    let (table, paths) = of_route(router, args, true)?;
-    change_each(router, args, table, |router, prefix| {
-        check_memory()?;
-        router.add_route_in(table, prefix, Source::Config, paths.clone(), replace)
-    })
-}
-
 /// Changes the operators' routes to as many prefixes as the command says, or none of them.
-fn change_each(
-    router: &mut Router,
-    args: &Args,
-    table: TableIndex,
-    mut change: impl FnMut(&mut Router, Prefix) -> Result<(), Error>,
-) -> Result<Box<dyn Reply>, CommandError> {
-    let first: Prefix = args.parse("prefix")?;
-    let count = args.optional::<u32>("count")?.unwrap_or(1);
-    if count == 1 {
-        change(router, first)?;
-        return reply(Done);
-    }
-    let Some(prefixes) = side_by_side(first, count) else {
-        return fail(format!("{count} prefixes from {first} on are more than there are addresses"));
-    };
-    let mut done: Vec<(Prefix, Option<Route>)> = Vec::new();
-    for prefix in prefixes {
-        router.breathe();
-        let was = router.ip.routes_in(prefix.family(), table).get(prefix);
-        match change(router, prefix) {
-            Ok(()) => done.push((prefix, was)),
-            Err(error) => {
-                take_back(router, table, done);
-                return Err(error.into());
-            }
-        }
-    }
-    router.aside(|| drop(done));
+fn change_routes(router: &mut Router, args: &Args, verb: Verb) -> Result<Box<dyn Reply>, CommandError> {
+    let (table, paths) = of_route(router, args)?;
+    let (first, count) = (args.parse("prefix")?, args.optional("count")?.unwrap_or(1));
+    router.state_routes(&RouteChange { verb, source: Source::Config, table, first, count, paths })?;
     reply(Done)
 }
 
-/// As many prefixes of the length of the first one; none when there are not so many.
-fn side_by_side(first: Prefix, count: u32) -> Option<impl Iterator<Item = Prefix>> {
-    let begin = match first.first() {
-        IpAddr::V4(address) => u128::from(u32::from(address)),
-        IpAddr::V6(address) => address.into(),
-    };
-    let (family, length) = (first.family(), first.length());
-    let bits = u32::from(family.max_length());
-    // Of the default route there is one.
-    let step = 1u128.checked_shl(bits - u32::from(length))?;
-    let last = step.checked_mul(u128::from(count - 1)).and_then(|more| begin.checked_add(more))?;
-    if last > u128::MAX.unbounded_shr(128 - bits) {
-        return None;
-    }
-    let address = move |number: u32| match (family, begin + step * u128::from(number)) {
-        (Family::Ip4, address) => IpAddr::from((address as u32).to_be_bytes()),
-        (Family::Ip6, address) => IpAddr::from(address.to_be_bytes()),
-    };
-    Some((0..count).map(move |number| Prefix::new(address(number), length).expect("the length is the first one's")))
-}
-
-fn take_back(router: &mut Router, table: TableIndex, done: Vec<(Prefix, Option<Route>)>) {
-    for (prefix, was) in done.into_iter().rev() {
-        router.breathe();
-        let paths = was.and_then(|mut route| route.sources.remove(&Source::Config));
-        let result = match paths {
-            Some(paths) => router.restore_route(table, prefix, Source::Config, paths),
-            None => router.remove_route_in(table, prefix, Source::Config, &[]),
-        };
-        if let Err(error) = result {
-            log::error!("route {prefix} is not as it was: {error}");
-        }
-    }
-}
-
-/// What a command says of a route: its table, and its paths. Those that are stated are checked, unless it says
-/// `offlink`.
-fn of_route(router: &Router, args: &Args, are_stated: bool) -> Result<(TableIndex, Vec<Path>), CommandError> {
+/// What a command says of a route: its table, and its paths.
+fn of_route(router: &Router, args: &Args) -> Result<(TableIndex, Vec<StatedPath>), CommandError> {
     let prefix: Prefix = args.parse("prefix")?;
     let family = prefix.family();
     let table = table(router, family, args)?;
@@ -304,10 +231,6 @@ fn of_route(router: &Router, args: &Args, are_stated: bool) -> Result<(TableInde
                 return fail(format!("{prefix} is of the other family: it cannot be looked up in such a table"));
             }
             _ => match (path.optional::<IpAddr>("hop")?, named("interface")?) {
-                // RFC 4798: labels carry either family to next hops of either.
-                (Some(hop), _) if Family::of(hop) != family && labels.is_none() => {
-                    return Err(Error::from(NextHopError::OtherFamily { hop, prefix }).into());
-                }
                 (Some(_), None) if insist.is_some_and(|word| word.starts_with("resolve-via-")) => {
                     return fail(
                         "a next hop without its interface is reached as the longest route to it says, whatever that is \
@@ -331,11 +254,7 @@ fn of_route(router: &Router, args: &Args, are_stated: bool) -> Result<(TableInde
         let weight = path.optional("weight")?.unwrap_or(1);
         let preference = path.optional("preference")?.unwrap_or(0);
         let path = Path { way, weight, preference, labels };
-        if are_stated {
-            check_labels(&path)?;
-            router.check_next_hop_of(table, &path, insist == Some("offlink"))?;
-        }
-        Ok(path)
+        Ok(StatedPath { path, may_be_off_link: insist == Some("offlink") })
     };
     Ok((table, args.groups("paths").map(path).collect::<Result<_, CommandError>>()?))
 }

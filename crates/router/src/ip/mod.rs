@@ -6,6 +6,7 @@ pub mod adjacency;
 pub mod arcs;
 mod balance;
 pub mod bulk;
+pub mod change;
 pub mod class;
 pub mod cli;
 pub mod config;

@@ -9,7 +9,7 @@ use graph::InterfaceIndex;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use tables::Leaf;
-use wire::Family;
+use wire::{Family, Prefix};
 
 /// The most paths of a route.
 pub const MAX_PATHS: usize = 64;
@@ -89,6 +89,16 @@ impl PathAction {
             | PathAction::Object(_)
             | PathAction::Unreachable
             | PathAction::Prohibit => None,
+        }
+    }
+
+    /// The next hop that the path names.
+    pub fn next_hop(&self) -> Option<IpAddr> {
+        match *self {
+            PathAction::Via { next_hop, .. }
+            | PathAction::ViaIn { next_hop, .. }
+            | PathAction::OnLink { next_hop, .. } => Some(next_hop),
+            _ => None,
         }
     }
 
@@ -176,6 +186,8 @@ impl PathAction {
 /// Why a route cannot be as wanted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RouteError {
+    #[error("{count} prefixes from {first} on are more than there are addresses")]
+    TooFewAddresses { first: Prefix, count: u32 },
     #[error("too many paths (at most {max})", max = super::control::MAX_PATHS)]
     TooManyPaths,
     #[error(
@@ -186,6 +198,7 @@ pub enum RouteError {
 }
 
 crate::codes! { RouteError {
+    TooFewAddresses => "route-too-few-addresses",
     TooManyPaths => "route-too-many-paths",
     TooManyCounted => "route-too-many-counted",
 } }

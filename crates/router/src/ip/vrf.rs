@@ -124,6 +124,10 @@ impl Router {
     /// When there is no such table, or an interface or a route of another table uses it; then nothing has changed. When
     /// there is no room to remove a route, the table stays with its remaining routes.
     pub fn remove_table(&mut self, family: Family, id: u32) -> Result<(), Error> {
+        self.operation(|router| router.take_table(family, id))
+    }
+
+    fn take_table(&mut self, family: Family, id: u32) -> Result<(), Error> {
         let index = self.find_table(family, id)?;
         if index == TableIndex::DEFAULT {
             return Err(TableError::Default.into());
@@ -210,6 +214,10 @@ impl Router {
         family: Family,
         table: TableIndex,
     ) -> Result<(), Error> {
+        self.operation(|router| router.move_into_table(index, family, table))
+    }
+
+    fn move_into_table(&mut self, index: InterfaceIndex, family: Family, table: TableIndex) -> Result<(), Error> {
         let interface = self.interfaces.get(index)?;
         let (before, name) = (interface.table(family), interface.name.clone());
         if before == table {

@@ -312,13 +312,13 @@ impl Router {
 
     /// Forgets the learned neighbours of one interface or of all.
     pub fn flush_learned(&mut self, interface: Option<InterfaceIndex>) {
-        match interface {
-            Some(interface) => self.flush_neighbours(interface, false),
+        self.operation(|router| match interface {
+            Some(interface) => router.flush_neighbours(interface, false),
             None => {
-                let all: Vec<InterfaceIndex> = self.interfaces.iter().map(|interface| interface.index).collect();
-                all.into_iter().for_each(|interface| self.flush_neighbours(interface, false));
+                let all: Vec<InterfaceIndex> = router.interfaces.iter().map(|interface| interface.index).collect();
+                all.into_iter().for_each(|interface| router.flush_neighbours(interface, false));
             }
-        }
+        });
     }
 
     /// Forgets the neighbours of an interface; static ones only when the interface is deleted.
