@@ -2,7 +2,7 @@
 
 /// Why an operation was refused. Its text is for people; programs compare its code.
 pub trait Coded: std::error::Error + Send + Sync + 'static {
-    /// Names the reason. It begins with the capability's name, and never changes.
+    /// Names the reason. It begins with what the error is about, and never changes.
     fn code(&self) -> &'static str;
 }
 

@@ -144,12 +144,12 @@ crate::codes! { Error, or its own of Capability {
     NoSuchNeighbour => "no-such-neighbour",
     TooManyNeighbours => "too-many-neighbours",
     TooManyNeighboursHere => "too-many-neighbours-here",
-    Filter => "filter",
-    Device => "device",
-    Objects => "objects",
-    Graph => "graph",
-    Open => "open",
-    System => "system",
+    Filter => "bad-filter",
+    Device => "device-failed",
+    Objects => "objects-full",
+    Graph => "graph-refused",
+    Open => "device-not-opened",
+    System => "system-refused",
 } }
 
 impl From<io::Error> for Error {

@@ -70,7 +70,7 @@ pub fn check_memory() -> Result<(), Error> {
 
 /// The router's state, owned by the control thread.
 pub struct Router {
-    pub capabilities: capability::List,
+    capabilities: capability::List,
     /// What capabilities own.
     states: States,
     /// What they published of single interfaces.
@@ -236,6 +236,11 @@ impl Router {
         };
         router.settle_wants();
         Ok(router)
+    }
+
+    /// What it can do.
+    pub fn capabilities(&self) -> capability::List {
+        self.capabilities
     }
 
     /// Does what is due, and returns when to call it again.

@@ -74,7 +74,8 @@ pub enum Notice {
         address: Prefix,
     },
     /// Routes of a source in a table may have been added, have other paths, or be gone: those of these prefixes, or,
-    /// where they are too many to name, any. Said only to those who want it ([`Wants`]), after all else.
+    /// where they are too many to name, any. Said only to those who want it ([`Wants`]), after all else. Whoever hears
+    /// of it later asks first whether the table is there still ([`crate::ip::control::Ip::has_table`]).
     Routes {
         source: Source,
         table: TableIndex,

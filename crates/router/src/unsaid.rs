@@ -10,7 +10,7 @@ use std::sync::Arc;
 use wire::{Family, Prefix};
 
 /// Most prefixes that are named one by one. With more, all routes of the source in the table may have changed.
-const MOST: usize = 65_536;
+const MOST: usize = 4096;
 
 type Key = (Source, TableIndex, Family);
 

@@ -231,6 +231,10 @@ fn interfaces_one_by_one() {
     check("interfaces put into tables", work, tables, |n| {
         of_each(n, |at| format!("set interface ip table loop{at} {}", at % 100 + 1))
     });
+    let tables6 = |n| [loopbacks(n), of_each(100, |at| format!("ip6 table add {}", at + 1))].concat();
+    check("interfaces put into IPv6 tables", work, tables6, |n| {
+        of_each(n, |at| format!("set interface ip6 table loop{at} {}", at % 100 + 1))
+    });
 }
 
 /// So many sub-interfaces of a link, in the given state.

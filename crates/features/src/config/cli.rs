@@ -24,7 +24,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         "show running-config",
         "Show the running configuration as commands.",
         |router: &mut Router, _: &Args| {
-            let capabilities = router.capabilities;
+            let capabilities = router.capabilities();
             reply(ShowConfig { commands: Listing::new(router, move || Collecting::of(capabilities)) })
         },
     ));

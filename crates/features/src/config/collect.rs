@@ -69,14 +69,14 @@ impl Pages for Collecting {
 
 /// What operators stated, ordered so that it can be stated again.
 pub fn running_config(router: &Router) -> Vec<Statement> {
-    let (mut collecting, mut statements) = (Collecting::of(router.capabilities), Vec::new());
+    let (mut collecting, mut statements) = (Collecting::of(router.capabilities()), Vec::new());
     while collecting.go_on(router, &mut statements) {}
     statements
 }
 
 /// The same, in pieces.
 pub(super) fn collect_config(router: &mut Router) -> Result<Vec<Statement>, ConfigError> {
-    let (mut collecting, mut statements) = (Collecting::of(router.capabilities), Vec::new());
+    let (mut collecting, mut statements) = (Collecting::of(router.capabilities()), Vec::new());
     while collecting.go_on(router, &mut statements) {
         router.breathe();
         check_memory()?;
@@ -87,7 +87,7 @@ pub(super) fn collect_config(router: &mut Router) -> Result<Vec<Statement>, Conf
 /// Only the lines, in pieces. Fails when the text is longer than `most` bytes.
 pub(super) fn collect_lines(router: &mut Router, most: u64) -> Result<Vec<String>, ConfigError> {
     let (mut collecting, mut part, mut lines, mut length) =
-        (Collecting::of(router.capabilities), Vec::new(), Vec::new(), 0);
+        (Collecting::of(router.capabilities()), Vec::new(), Vec::new(), 0);
     while collecting.go_on(router, &mut part) {
         length += part.iter().map(|statement| statement.line.len() as u64 + 1).sum::<u64>();
         let added = part.drain(..).map(|statement| statement.line);
@@ -103,7 +103,7 @@ pub(super) fn collect_lines(router: &mut Router, most: u64) -> Result<Vec<String
 
 /// What the plan states, in pieces. The plan is freed afterwards.
 pub(super) fn collect_plan(router: &mut Router, plan: Router) -> Result<Vec<Statement>, ConfigError> {
-    let (mut collecting, mut statements) = (Collecting::of(plan.capabilities), Vec::new());
+    let (mut collecting, mut statements) = (Collecting::of(plan.capabilities()), Vec::new());
     while collecting.go_on(&plan, &mut statements) {
         router.breathe();
         check_memory()?;

@@ -87,7 +87,7 @@ impl Configuration {
 
 /// The commands by which configuration is stated and taken away.
 fn stating(router: &Router) -> Arc<CommandSet<Router>> {
-    router.state::<Configuration>().commands.get_or_init(|| Arc::new(commands_of(router.capabilities))).clone()
+    router.state::<Configuration>().commands.get_or_init(|| Arc::new(commands_of(router.capabilities()))).clone()
 }
 
 /// A router without devices and workers: what a file of configuration would make.
@@ -95,7 +95,7 @@ fn plan(router: &Router) -> Result<Router, router::Error> {
     let workers = router.graph.workers();
     let (buffers, huge_pages, devices) = (PLAN_BUFFERS, false, Devices::DryRun);
     let options = Options { buffers, huge_pages, devices, workers, ..Options::default() };
-    let plan = Router::with(options, router.capabilities)?;
+    let plan = Router::with(options, router.capabilities())?;
     let _ = plan.state::<Configuration>().commands.set(stating(router));
     plan.graph.has_no_workers();
     Ok(plan)

@@ -115,7 +115,7 @@ fn told(router: &Router, error: &ErrorInfo) -> Meaning {
     let own = of_interfaces.into_iter().find(|(own, _)| Some(*own) == node);
     let node = own.map_or(error.node.as_str(), |(_, name)| name);
     Meaning {
-        section: chapter_of(router.capabilities, node),
+        section: chapter_of(router.capabilities(), node),
         node: node.into(),
         reason: error.reason.clone(),
         outcome: error.outcome.to_string(),

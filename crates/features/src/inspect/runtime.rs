@@ -120,7 +120,7 @@ impl ShownNode {
 
     /// Whether it has something to show.
     fn has_run(&self, router: &Router) -> bool {
-        let idles = |node| router.capabilities.iter().any(|capability| (capability.idles)(router, node));
+        let idles = |node| router.capabilities().iter().any(|capability| (capability.idles)(router, node));
         self.calls > 0 && !(self.vectors == 0 && router.graph.find(&self.name).is_ok_and(idles))
     }
 }

@@ -113,7 +113,7 @@ fn traced(router: &Router, step: &Snapshot) -> TracedStep {
         Some(info) => {
             // Writing to a string cannot fail.
             let _ = (info.trace)(step, &mut text);
-            if let Some(whose) = router.capabilities.iter().find_map(|capability| (capability.traces)(router, step)) {
+            if let Some(whose) = router.capabilities().iter().find_map(|capability| (capability.traces)(router, step)) {
                 text = format!("  {whose}, {}", text.trim_start());
             }
             if let Some(edge) = info.edges.get(step.edge as usize).filter(|edge| edge.is_drop) {

@@ -31,7 +31,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         "show plugins",
         "Show the capabilities that are built in.",
         |router: &mut Router, _: &Args| {
-            let shown = router.capabilities.iter().filter(|capability| !capability.description.is_empty());
+            let shown = router.capabilities().iter().filter(|capability| !capability.description.is_empty());
             let built_in = shown.map(|capability| BuiltIn {
                 name: capability.name,
                 version: VERSION,

@@ -191,7 +191,7 @@ impl Ip {
     }
 
     /// Whether there is a table of a family.
-    pub(crate) fn has_table(&self, family: Family, table: TableIndex) -> bool {
+    pub fn has_table(&self, family: Family, table: TableIndex) -> bool {
         self.find_fib(family, table).is_some()
     }
 

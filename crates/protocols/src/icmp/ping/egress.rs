@@ -91,8 +91,8 @@ fn way_in(router: &Router, table: TableIndex, destination: IpAddr, most: u32) ->
     Err(PingError::NoRoute(destination))
 }
 
-/// The address to send from to a host of a table by a next hop. Where the way there leads out of the table, one
-/// of another interface of the table: the host knows no others.
+/// The address to send from to a host of a table by a next hop. Where the way there leads out of the table, it is one
+/// of another interface of the table: the host has routes to no others.
 fn source_of_table(
     router: &Router,
     table: TableIndex,
