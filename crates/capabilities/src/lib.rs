@@ -1,49 +1,47 @@
-//! The list of capabilities: what is in it is in the router.
+//! All capabilities of the program: each crate below lists its own.
 #![forbid(unsafe_code)]
 
 mod absent;
 
 use command::CommandSet;
+use router::capability::{Description, List};
 use router::{Error, Options, Router};
 
 /// All capabilities of this program.
 // A constant: a static item would have all of them compiled into each test program that uses none.
-pub const CAPABILITIES: router::capability::List = &[
-    &router::capability::INTERFACE,
-    &devices::null::CAPABILITY,
-    &devices::loopback::CAPABILITY,
-    &devices::tap::CAPABILITY,
-    &devices::af_packet::CAPABILITY,
-    &devices::af_xdp::CAPABILITY,
-    &protocols::vlan::CAPABILITY,
-    &devices::memif::CAPABILITY,
-    &features::span::CAPABILITY,
-    &features::handoff::CAPABILITY,
-    &protocols::ethernet::CAPABILITY,
-    &router::capability::IP,
-    &protocols::ip4::CAPABILITY,
-    &protocols::ip6::CAPABILITY,
-    &protocols::mpls::CAPABILITY,
-    &protocols::midchain::CAPABILITY,
-    &protocols::object::CAPABILITY,
-    &protocols::punt::CAPABILITY,
-    &router::capability::NEIGHBOUR,
-    &protocols::arp::CAPABILITY,
-    &protocols::nd::CAPABILITY,
-    &protocols::router_advertisement::CAPABILITY,
-    &protocols::mld::CAPABILITY,
-    &protocols::icmp::CAPABILITY,
-    &protocols::icmp6::CAPABILITY,
-    &protocols::reassembly::CAPABILITY,
-    &protocols::local::CAPABILITY,
-    &protocols::dhcp::CAPABILITY,
-    &features::packet_generator::CAPABILITY,
-    &features::config::CAPABILITY,
-    &features::capture::CAPABILITY,
-    &features::inspect::CAPABILITY,
-    &features::logging::CAPABILITY,
-    &absent::CAPABILITY,
+pub const CAPABILITIES: List = &joined::<{ count(LISTS) }>(LISTS);
+
+/// Those of each crate, from the lowest up: a capability may use the state of those before it.
+const LISTS: &[List] = &[
+    router::capability::CAPABILITIES,
+    devices::CAPABILITIES,
+    protocols::CAPABILITIES,
+    features::CAPABILITIES,
+    &[&absent::CAPABILITY],
 ];
+
+const fn count(lists: &[List]) -> usize {
+    let (mut list, mut count) = (0, 0);
+    while list < lists.len() {
+        count += lists[list].len();
+        list += 1;
+    }
+    count
+}
+
+const fn joined<const COUNT: usize>(lists: &[List]) -> [&'static Description; COUNT] {
+    let mut all = [&Description::NONE; COUNT];
+    let (mut list, mut at) = (0, 0);
+    while list < lists.len() {
+        let mut of_list = 0;
+        while of_list < lists[list].len() {
+            all[at] = lists[list][of_list];
+            (of_list, at) = (of_list + 1, at + 1);
+        }
+        list += 1;
+    }
+    all
+}
 
 /// No two capabilities have a packet flag in common.
 const _: () = {

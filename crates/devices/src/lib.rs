@@ -7,3 +7,13 @@ pub mod loopback;
 pub mod memif;
 pub mod null;
 pub mod tap;
+
+/// The capabilities of this crate.
+pub const CAPABILITIES: router::capability::List = &[
+    &null::CAPABILITY,
+    &loopback::CAPABILITY,
+    &tap::CAPABILITY,
+    &af_packet::CAPABILITY,
+    &af_xdp::CAPABILITY,
+    &memif::CAPABILITY,
+];

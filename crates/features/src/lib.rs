@@ -9,3 +9,14 @@ pub mod inspect;
 pub mod logging;
 pub mod packet_generator;
 pub mod span;
+
+/// The capabilities of this crate.
+pub const CAPABILITIES: router::capability::List = &[
+    &span::CAPABILITY,
+    &handoff::CAPABILITY,
+    &packet_generator::CAPABILITY,
+    &config::CAPABILITY,
+    &capture::CAPABILITY,
+    &inspect::CAPABILITY,
+    &logging::CAPABILITY,
+];

@@ -18,3 +18,24 @@ pub mod punt;
 pub mod reassembly;
 pub mod router_advertisement;
 pub mod vlan;
+
+/// The capabilities of this crate.
+pub const CAPABILITIES: router::capability::List = &[
+    &vlan::CAPABILITY,
+    &ethernet::CAPABILITY,
+    &ip4::CAPABILITY,
+    &ip6::CAPABILITY,
+    &mpls::CAPABILITY,
+    &midchain::CAPABILITY,
+    &object::CAPABILITY,
+    &punt::CAPABILITY,
+    &arp::CAPABILITY,
+    &nd::CAPABILITY,
+    &router_advertisement::CAPABILITY,
+    &mld::CAPABILITY,
+    &icmp::CAPABILITY,
+    &icmp6::CAPABILITY,
+    &reassembly::CAPABILITY,
+    &local::CAPABILITY,
+    &dhcp::CAPABILITY,
+];

@@ -174,3 +174,23 @@ fn no_module_is_in_a_circle_of_imports() {
     assert!(seen > 150, "{seen}");
     assert!(arrows("features")["capture"].contains("inspect") && arrows("router")["ip"].contains("interface"));
 }
+
+/// A folder that its crate does not list would be compiled and never start.
+#[test]
+fn each_capability_is_listed_by_its_crate() {
+    let mut listed = 0;
+    for name in ["devices", "protocols", "features"] {
+        let sources = sources(name);
+        let (_, root) = sources.iter().find(|(path, _)| path.ends_with("src/lib.rs")).unwrap();
+        let of_line =
+            |line: &str, before, after| Some(line.trim().strip_prefix(before)?.strip_suffix(after)?.to_string());
+        let find = |before, after| root.lines().filter_map(|line| of_line(line, before, after)).collect::<Vec<_>>();
+        let (mut modules, mut list) = (find("pub mod ", ";"), find("&", "::CAPABILITY,"));
+        list.sort();
+        modules.sort();
+        assert_eq!(modules, list, "{name}");
+        listed += list.len();
+    }
+    let others = router::capability::CAPABILITIES.len() + 1;
+    assert_eq!(listed + others, CAPABILITIES.len(), "all crates are in the list, and what VPP has beyond");
+}

@@ -20,7 +20,10 @@ use crate::neighbour::policy::RangeError;
 use crate::neighbour::resolver::Resolvers;
 use graph::Behaviour;
 
-pub const INTERFACE: Description = Description {
+/// The capabilities of this crate.
+pub const CAPABILITIES: super::List = &[&INTERFACE, &IP, &NEIGHBOUR];
+
+const INTERFACE: Description = Description {
     name: "interface",
     description: "Interfaces on null, loopback, pg, tap, af_packet, af_xdp and memif devices",
     nodes: &["interface-output", output::OUTPUT_ARC_END, OUTPUT, TX],
@@ -63,7 +66,7 @@ fn start_interfaces(starting: &mut Starting<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-pub const IP: Description = Description {
+const IP: Description = Description {
     name: "ip",
     flags: ip::REASSEMBLED,
     codes: &[
@@ -86,7 +89,7 @@ pub const IP: Description = Description {
     ..Description::NONE
 };
 
-pub const NEIGHBOUR: Description = Description {
+const NEIGHBOUR: Description = Description {
     name: "neighbour",
     codes: &[RangeError::CODES],
     start: |starting| {

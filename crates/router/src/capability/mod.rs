@@ -10,7 +10,7 @@ pub use crate::farewell::{Farewell, Parting};
 pub use crate::interface::feature::{Does, FeatureSpec, no_more};
 pub use crate::notice::{Change, Heard, Notice, Numbered, Wants};
 pub use crate::statement::{Part, Phase, Statement, Statements};
-pub use core::{INTERFACE, IP, NEIGHBOUR};
+pub use core::CAPABILITIES;
 pub use start::Starting;
 
 use crate::interface::Interface;
