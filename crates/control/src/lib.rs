@@ -1,5 +1,5 @@
 //! The ways in which operators and programs reach the router: the CLI socket that VPP's `vppctl` speaks to, its client,
-//! files of commands and `startup.conf`.
+//! and files of commands.
 //!
 //! This crate contains no network protocol and no commands but those of a session: each way in hands lines to an
 //! [`Executor`] and passes its answers back. The program that owns the router provides the executor, which usually
@@ -17,7 +17,6 @@ pub mod exec;
 mod line_editor;
 mod printer;
 mod session_commands;
-pub mod startup;
 mod telnet;
 mod terminal;
 mod wrap;
@@ -28,7 +27,6 @@ pub use cli_session::converse;
 pub use command::Format;
 pub use connection::Connection;
 pub use session_commands::add_session_commands;
-pub use startup::StartupConfig;
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Which thread runs on which core.
 
-use control::startup::{Cpu, SchedulerPolicy};
 use graph::schedule::{self, Policy};
+use startup::{Cpu, SchedulerPolicy};
 
 /// The core of each worker, by the section `cpu`; none: the system chooses.
 pub fn of_workers(cpu: &Cpu, workers: usize) -> Vec<Option<u32>> {

@@ -4,13 +4,13 @@
 //! workers, and timers. Each worker has its own thread, which never waits for the control thread.
 
 use command::{CommandLine, CommandSet, Files, Format, complete_lines};
-use control::startup::{LogLevel, PageSize, StartupConfig};
 use control::{CliClient, CliServer, Executor, SessionDefaults, add_session_commands, exec};
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use features::config::{self, Configuration};
 use features::inspect::VERSION;
 use features::logging::{self, By, ClassSettings, Level, Logging};
 use router::{Options, Router};
+use startup::{LogLevel, PageSize, StartupConfig};
 use std::io::{IsTerminal, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,10 @@ const START_PATIENCE: Duration = Duration::from_secs(10);
 /// Why it could not start, as text.
 pub fn run(config: Option<&Path>, foreground: bool) -> Result<(), String> {
     let (config, config_file) = match config {
-        Some(file) => (StartupConfig::load(file).map_err(|error| error.to_string())?, Some(file)),
+        Some(file) => {
+            let sections = router::capability::sections(capabilities::CAPABILITIES);
+            (StartupConfig::load(file, &sections).map_err(|error| error.to_string())?, Some(file))
+        }
         None => (StartupConfig::default(), None),
     };
     if let Some(file) = config_file
@@ -186,6 +189,7 @@ fn serve(config: &StartupConfig, config_file: Option<&Path>) -> Result<(), Strin
         huge_pages: config.buffers.page_size != PageSize::Size4K,
         workers: config.cpu.workers.max(1) as usize,
         hash_seed: std::process::id(),
+        sections: Arc::new(config.sections.clone()),
         commit: env!("QUIVER_COMMIT"),
         ..Options::default()
     };

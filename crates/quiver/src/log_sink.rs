@@ -11,7 +11,7 @@
 //! journal.
 
 use crate::log_writer::{LogWriter, Target, say};
-use features::logging::{Entry, Level, Logging, class};
+use features::logging::{Entry, Level, Logging};
 use log::{Log, Metadata, Record};
 use rustix::fs::fstat;
 use std::cell::Cell;
@@ -170,7 +170,7 @@ fn coloured(entry: &Entry) -> String {
 
 impl Log for Sink {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        self.logging.keeps(class::of(metadata.target()), metadata.level().into())
+        self.logging.keeps(self.logging.class_of(metadata.target()), metadata.level().into())
     }
 
     fn log(&self, record: &Record<'_>) {
@@ -178,7 +178,7 @@ impl Log for Sink {
             return;
         }
         let Some(_busy) = Busy::begin() else { return };
-        let class = class::of(record.target());
+        let class = self.logging.class_of(record.target());
         let text = record.args().to_string();
         for line in lines(&self.logging, self.form, class, record.level().into(), &text) {
             self.writer.line(line);
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     fn entry() -> Entry {
-        Logging::default().record("arp", Level::Warning, "a\nb").remove(0)
+        Logging::new(&[]).record("arp", Level::Warning, "a\nb").remove(0)
     }
 
     #[test]

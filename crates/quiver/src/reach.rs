@@ -3,7 +3,7 @@
 use command::Format;
 use control::CliClient;
 use control::cli_client::ClientError;
-use control::startup::StartupConfig;
+use startup::StartupConfig;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;

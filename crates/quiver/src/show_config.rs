@@ -1,9 +1,9 @@
 //! `show config`: what the program was started with.
 
 use command::{Args, Command, CommandSet, reply};
-use control::startup::{Setting, StartupConfig};
 use router::Router;
 use serde::Serialize;
+use startup::{Setting, StartupConfig};
 use std::fmt;
 use std::path::Path;
 

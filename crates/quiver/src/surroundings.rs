@@ -1,8 +1,8 @@
 //! Settings of the process in the system, at start: core files, the pidfile, the group of its sockets.
 
 use command::Files;
-use control::startup::{CoredumpSize, StartupConfig, StartupError, Unix};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use startup::{CoredumpSize, StartupConfig, StartupError, Unix};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn an_unknown_group_is_complained_about_where_it_stands() {
-        let config = StartupConfig::parse("test.conf", "unix {\n gid no-such-group\n}").unwrap();
+        let config = StartupConfig::parse("test.conf", "unix {\n gid no-such-group\n}", &[]).unwrap();
         let error = group(&config).unwrap_err();
         assert!(error.starts_with("test.conf:2:2: gid no-such-group: no such group in /etc/group"), "{error}");
     }

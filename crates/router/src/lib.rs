@@ -97,6 +97,8 @@ pub struct Router {
     pub listings: listing::Listings,
     /// When a long command pauses to answer other clients.
     pub pace: pace::Pace,
+    /// What `startup.conf` says in sections of capabilities.
+    pub sections: Arc<startup::Sections>,
     /// The part of the file system that commands may reach.
     pub files: Files,
     pub(crate) links: LinkWatch,
@@ -117,7 +119,7 @@ impl Drop for LastCollection {
 }
 
 /// The options of a new router.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Options {
     /// Packet buffers, see [`Pool::new`].
     pub buffers: u32,
@@ -129,6 +131,8 @@ pub struct Options {
     pub devices: Devices,
     /// Most events of each capability that wait for the control thread.
     pub events: usize,
+    /// What `startup.conf` says in sections of capabilities.
+    pub sections: Arc<startup::Sections>,
     /// The commit that the program is built from, for `show version`; empty: not known.
     pub commit: &'static str,
 }
@@ -151,6 +155,7 @@ impl Default for Options {
             hash_seed: 0,
             devices: Devices::Real,
             events: EVENT_QUEUE,
+            sections: Arc::default(),
             commit: "",
         }
     }
@@ -199,7 +204,10 @@ impl Router {
         for capability in capabilities {
             let (graph, core, events, states) = (&mut graph, &core, &mut events, &mut states);
             let (shared, published, exits, rewrites) = (&mut shared, &mut published, &mut exits, &mut rewrites);
-            (capability.start)(&mut Starting { graph, core, events, states, shared, published, exits, rewrites })?;
+            let sections = &*options.sections;
+            let mut starting =
+                Starting { graph, core, capabilities, sections, events, states, shared, published, exits, rewrites };
+            (capability.start)(&mut starting)?;
         }
         let SharedCore { view, counters, .. } = core;
         graph.register_drop()?;
@@ -225,6 +233,7 @@ impl Router {
             exits,
             devices: options.devices,
             commit: options.commit,
+            sections: options.sections,
             startup: None,
             listings: listing::Listings::default(),
             pace: pace::Pace::default(),

@@ -246,6 +246,13 @@ impl Bed {
         Bed::of(Options { buffers: BUFFERS, huge_pages: false, hash_seed: 7, ..Options::default() }, capabilities)
     }
 
+    /// The same, with what `startup.conf` says to them.
+    pub fn with_sections(sections: startup::Sections, capabilities: capability::List) -> Bed {
+        let sections = std::sync::Arc::new(sections);
+        let options = Options { buffers: BUFFERS, huge_pages: false, hash_seed: 7, sections, ..Options::default() };
+        Bed::of(options, capabilities)
+    }
+
     fn with_options(options: Options) -> Bed {
         Bed::of(options, quiver_capabilities::CAPABILITIES)
     }

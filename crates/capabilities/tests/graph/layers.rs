@@ -194,3 +194,15 @@ fn each_capability_is_listed_by_its_crate() {
     let others = router::capability::CAPABILITIES.len() + 1;
     assert_eq!(listed + others, CAPABILITIES.len(), "all crates are in the list, and what VPP has beyond");
 }
+
+/// The page is what operators go by.
+#[test]
+fn every_key_of_a_capabilitys_section_is_in_the_guide() {
+    let guide = include_str!("../../../../docs/guide/configuration.md");
+    for section in capability::sections(CAPABILITIES) {
+        let inside = section.keys.iter().flat_map(|key| key.keys);
+        for name in section.keys.iter().chain(inside).map(|key| key.name).chain([section.name]) {
+            assert!(guide.contains(name), "{name} of {}", section.name);
+        }
+    }
+}

@@ -12,6 +12,8 @@ use wire::MacAddress;
 
 pub const CAPABILITY: Description = Description {
     name: "af-packet",
+    description: "Network interfaces of the Linux kernel, by packet sockets (AF_PACKET)",
+    log_classes: &[("af_packet", "af_packet")],
     commands: cli::register,
     kinds: &[InterfaceKind {
         driver: af_packet::DRIVER,

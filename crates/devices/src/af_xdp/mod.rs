@@ -12,6 +12,8 @@ use wire::MacAddress;
 
 pub const CAPABILITY: Description = Description {
     name: "af-xdp",
+    description: "Network interfaces of the Linux kernel, by XDP sockets (AF_XDP)",
+    log_classes: &[("af_xdp", "af_xdp")],
     commands: cli::register,
     kinds: &[InterfaceKind {
         driver: af_xdp::DRIVER,

@@ -10,6 +10,7 @@ use wire::MacAddress;
 
 pub const CAPABILITY: Description = Description {
     name: "loopback",
+    description: "Loopback interfaces, for addresses that need no link",
     codes: &[LoopbackError::CODES],
     commands: cli::register,
     kinds: &[InterfaceKind {

@@ -17,6 +17,8 @@ use router::interface::kind::{InterfaceKind, PortSyntax};
 
 pub const CAPABILITY: Description = Description {
     name: "memif",
+    description: "Interfaces to other processes by shared memory (memif)",
+    log_classes: &[("memif", "memif")],
     codes: &[MemifError::CODES],
     start: |starting| {
         starting.own(Memif::default());

@@ -10,6 +10,7 @@ use wire::MacAddress;
 
 pub const CAPABILITY: Description = Description {
     name: "null",
+    description: "Interfaces that swallow what they are given",
     commands: register,
     kinds: &[InterfaceKind {
         driver: null::DRIVER,

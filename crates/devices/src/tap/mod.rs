@@ -11,6 +11,8 @@ use wire::MacAddress;
 
 pub const CAPABILITY: Description = Description {
     name: "tap",
+    description: "TAP interfaces of the Linux kernel",
+    log_classes: &[("tap", "tap")],
     codes: &[TapError::CODES],
     commands: cli::register,
     kinds: &[InterfaceKind {

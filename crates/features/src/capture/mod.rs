@@ -15,6 +15,7 @@ use router::capability::{Description, Starting};
 
 pub const CAPABILITY: Description = Description {
     name: "capture",
+    log_classes: &[("capture", "capture")],
     codes: &[CaptureError::CODES],
     description: "Packets written to a file, with the reason of their drop",
     start,

@@ -94,7 +94,8 @@ fn stating(router: &Router) -> Arc<CommandSet<Router>> {
 fn plan(router: &Router) -> Result<Router, router::Error> {
     let workers = router.graph.workers();
     let (buffers, huge_pages, devices) = (PLAN_BUFFERS, false, Devices::DryRun);
-    let options = Options { buffers, huge_pages, devices, workers, ..Options::default() };
+    let sections = router.sections.clone();
+    let options = Options { buffers, huge_pages, devices, workers, sections, ..Options::default() };
     let plan = Router::with(options, router.capabilities())?;
     let _ = plan.state::<Configuration>().commands.set(stating(router));
     plan.graph.has_no_workers();

@@ -23,6 +23,7 @@ use router::capability::{Description, Tick};
 
 pub const CAPABILITY: Description = Description {
     name: "config",
+    log_classes: &[("config", "config")],
     start: |starting| {
         starting.own(Configuration::default());
         Ok(())

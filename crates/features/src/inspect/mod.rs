@@ -37,6 +37,7 @@ use std::time::Instant;
 
 pub const CAPABILITY: Description = Description {
     name: "inspect",
+    log_classes: &[("inspect", "inspect")],
     start: |starting| {
         starting.own(Clears::default());
         starting.own(StallWatch::default());

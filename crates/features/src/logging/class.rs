@@ -1,56 +1,60 @@
 //! From the module that logs to the class that operators know.
 
-/// Classes that can be set before they have said anything.
-pub(super) const KNOWN: [&str; 25] = [
-    "af_packet",
-    "af_xdp",
-    "buffers",
-    "capture",
-    "cli",
-    "config",
-    "crash",
-    "dhcp",
-    "drivers",
-    "ethernet",
-    "graph",
-    "icmp",
-    "inspect",
-    "interface",
-    "ip",
-    "ip4",
-    "logging",
-    "memif",
-    "neighbor",
-    "pg",
-    "quiver",
-    "router",
-    "startup",
-    "tap",
-    "trace",
+use router::capability::List;
+use std::collections::BTreeMap;
+
+/// Classes of what belongs to no capability, with the modules that log. A capability says its own
+/// ([`router::capability::Description::log_classes`]).
+const OWN: [(&str, &str); 14] = [
+    ("buffers", "buffers"),
+    ("cli", "cli"),
+    ("cli_client", "cli"),
+    ("cli_server", "cli"),
+    ("cli_session", "cli"),
+    ("crash", "crash"),
+    ("exec", "cli"),
+    ("line_editor", "cli"),
+    ("telnet", "cli"),
+    ("drivers", "drivers"),
+    ("graph", "graph"),
+    ("quiver", "quiver"),
+    ("router", "router"),
+    ("startup", "startup"),
 ];
+
+/// The classes of modules.
+pub(super) struct Modules(BTreeMap<&'static str, &'static str>);
 
 /// Longest name of a class.
 const MAXIMUM_NAME: usize = 32;
 
-/// The class of a log target: a module path such as `quiver_router::neighbour::control`, or the name
-/// of a class itself.
-pub fn of(target: &str) -> &str {
-    let mut parts = target.split("::");
-    let first = parts.next().unwrap_or_default();
-    let module = parts.next();
-    let class = match first.strip_prefix("quiver_").unwrap_or(first) {
-        "router" | "protocols" | "features" | "devices" | "drivers" | "control" => match module {
-            Some("packet_generator") => "pg",
-            Some("neighbour") => "neighbor", // as commands spell it
-            Some("addresses" | "notice") => "interface",
-            Some("cli_server" | "cli_session" | "cli_client" | "exec" | "line_editor" | "telnet") => "cli",
-            Some(module) => module,
-            None => first.strip_prefix("quiver_").unwrap_or(first),
-        },
-        name => name,
-    };
-    let end = class.char_indices().nth(MAXIMUM_NAME).map_or(class.len(), |(at, _)| at);
-    &class[..end]
+impl Modules {
+    pub fn of(capabilities: List) -> Modules {
+        let all = capabilities.iter().flat_map(|capability| capability.log_classes);
+        Modules(OWN.iter().chain(all).copied().collect())
+    }
+
+    /// Classes that can be set before they have said anything.
+    pub fn classes(&self) -> impl Iterator<Item = &'static str> {
+        self.0.values().copied()
+    }
+
+    /// The class of a log target: a module path such as `quiver_router::neighbour::control`, or the name of a class
+    /// itself.
+    pub fn class<'a>(&self, target: &'a str) -> &'a str {
+        let mut parts = target.split("::");
+        let first = parts.next().unwrap_or_default();
+        let module = parts.next();
+        let class = match first.strip_prefix("quiver_").unwrap_or(first) {
+            "router" | "protocols" | "features" | "devices" | "drivers" | "control" => match module {
+                Some(module) => self.0.get(module).copied().unwrap_or(module),
+                None => first.strip_prefix("quiver_").unwrap_or(first),
+            },
+            name => name,
+        };
+        let end = class.char_indices().nth(MAXIMUM_NAME).map_or(class.len(), |(at, _)| at);
+        &class[..end]
+    }
 }
 
 #[cfg(test)]
@@ -59,6 +63,8 @@ mod tests {
 
     #[test]
     fn a_module_belongs_to_its_capability_or_device() {
+        let own = [&crate::packet_generator::CAPABILITY, &crate::logging::CAPABILITY];
+        let modules = Modules::of([router::capability::CAPABILITIES, &own].concat().leak());
         for (target, class) in [
             ("quiver_router::neighbour::control", "neighbor"),
             ("quiver_features::packet_generator::cli", "pg"),
@@ -75,14 +81,14 @@ mod tests {
             ("pg", "pg"),
             ("", ""),
         ] {
-            assert_eq!(of(target), class, "{target}");
+            assert_eq!(modules.class(target), class, "{target}");
         }
-        assert_eq!(of(&"é".repeat(99)).chars().count(), MAXIMUM_NAME);
+        assert_eq!(modules.class(&"é".repeat(99)).chars().count(), MAXIMUM_NAME);
     }
 
     #[test]
-    fn known_classes_are_sorted_and_of_this_program() {
-        assert!(KNOWN.is_sorted());
-        assert!(KNOWN.contains(&of(module_path!())));
+    fn known_classes_are_those_of_capabilities_and_of_this_program() {
+        let known: Vec<&str> = Modules::of(crate::CAPABILITIES).classes().collect();
+        assert!(known.contains(&"pg") && known.contains(&"cli") && !known.contains(&"dhcp"), "{known:?}");
     }
 }

@@ -1,13 +1,13 @@
 //! The log: what deserves an operator's attention, with VPP's commands.
 //!
-//! Code calls the `log` facade; [`class::of`] maps the calling module to a *class* (`arp`, `cli`, `tap`). [`Logging`]
-//! holds the settings of each class and the last entries. It belongs to a router, and the program that runs the router
-//! installs the code that feeds it and writes it out. So a second router in the same process does not touch the first
-//! one's log.
+//! Code calls the `log` facade; [`Logging::class_of`] maps the calling module to a *class* (`arp`, `cli`, `tap`).
+//! [`Logging`] holds the settings of each class and the last entries. It belongs to a router, and the program that
+//! runs the router installs the code that feeds it and writes it out. So a second router in the same process does not
+//! touch the first one's log.
 //!
 //! No worker calls this on its packet path: workers count instead.
 
-pub mod class;
+mod class;
 pub mod cli;
 pub(crate) mod config;
 mod level;
@@ -19,9 +19,10 @@ pub use level::Level;
 pub use ring::Entry;
 pub use timestamp::Timestamp;
 
+use class::Modules;
 use ring::Ring;
 use router::Router;
-use router::capability::{Description, Part, Phase};
+use router::capability::{Description, List, Part, Phase};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
@@ -30,8 +31,9 @@ use throttle::{Throttle, Verdict};
 
 pub const CAPABILITY: Description = Description {
     name: "logging",
+    log_classes: &[("logging", "logging")],
     start: |starting| {
-        starting.own(Arc::<Logging>::default());
+        starting.own(Arc::new(Logging::new(starting.capabilities)));
         Ok(())
     },
     commands: cli::register,
@@ -153,12 +155,14 @@ pub struct Logging {
     throttle_time: Setting,
     classes: RwLock<BTreeMap<String, Class>>,
     ring: Mutex<Ring>,
+    modules: Modules,
 }
 
-impl Default for Logging {
-    fn default() -> Self {
-        let classes = class::KNOWN.iter().map(|name| ((*name).to_string(), Class::default()));
-        Self {
+impl Logging {
+    pub fn new(capabilities: List) -> Logging {
+        let modules = Modules::of(capabilities);
+        let classes = modules.classes().map(|name| (name.to_string(), Class::default()));
+        Logging {
             writing: Arc::default(),
             default_level: AtomicU8::new(Level::Notice as u8),
             default_syslog_level: AtomicU8::new(0),
@@ -166,11 +170,15 @@ impl Default for Logging {
             throttle_time: Setting::default(),
             classes: RwLock::new(classes.collect()),
             ring: Mutex::new(Ring::new(DEFAULT_SIZE as usize)),
+            modules,
         }
     }
-}
 
-impl Logging {
+    /// The class of a log target: a module path, or the name of a class itself.
+    pub fn class_of<'a>(&self, target: &'a str) -> &'a str {
+        self.modules.class(target)
+    }
+
     fn classes(&self) -> RwLockReadGuard<'_, BTreeMap<String, Class>> {
         // The map is consistent at every moment, even if a thread panicked.
         self.classes.read().unwrap_or_else(PoisonError::into_inner)

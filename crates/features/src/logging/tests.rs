@@ -10,9 +10,16 @@ fn texts(log: &Logging) -> Vec<String> {
     log.entries().into_iter().map(|entry| entry.text).collect()
 }
 
+/// With the classes of two capabilities.
+fn log() -> Logging {
+    const DHCP: Description = Description { log_classes: &[("dhcp", "dhcp")], ..Description::NONE };
+    const IP4: Description = Description { log_classes: &[("ip4", "ip4")], ..Description::NONE };
+    Logging::new(&[&DHCP, &IP4])
+}
+
 #[test]
 fn a_class_keeps_what_its_level_says() {
-    let log = Logging::default();
+    let log = log();
     log.set_class(By::Command, "dhcp", settings(Some(Level::Debug))).unwrap();
     log.set_class(By::Command, "ip4", settings(Some(Level::Disabled))).unwrap();
     for class in ["dhcp", "ip4", "cli"] {
@@ -26,7 +33,7 @@ fn a_class_keeps_what_its_level_says() {
 
 #[test]
 fn what_is_written_may_be_less_than_what_is_kept() {
-    let log = Logging::default();
+    let log = log();
     assert!(log.writes("dhcp", Level::Notice));
     log.set_default_syslog_level(Some(Level::Error));
     assert!(!log.writes("dhcp", Level::Notice) && log.writes("dhcp", Level::Error));
@@ -37,7 +44,7 @@ fn what_is_written_may_be_less_than_what_is_kept() {
 
 #[test]
 fn a_command_is_brought_back_and_what_startup_conf_says_is_not() {
-    let log = Logging::default();
+    let log = log();
     assert!(log.configuration().is_empty());
     log.set_class(By::Startup, "dhcp", settings(Some(Level::Debug))).unwrap();
     log.set_size(By::Startup, Some(100));
@@ -68,7 +75,7 @@ fn a_command_is_brought_back_and_what_startup_conf_says_is_not() {
 
 #[test]
 fn a_class_nobody_knows_is_refused_with_the_likely_one() {
-    let log = Logging::default();
+    let log = log();
     let error = log.set_class(By::Command, "dhpc", settings(None)).unwrap_err().to_string();
     assert_eq!(error, "no log class 'dhpc'; did you mean 'dhcp'? (show logging configuration lists them)");
     // One that has spoken is known.
@@ -78,7 +85,7 @@ fn a_class_nobody_knows_is_refused_with_the_likely_one() {
 
 #[test]
 fn modules_without_end_do_not_fill_memory() {
-    let log = Logging::default();
+    let log = log();
     for number in 0..1000 {
         log.record(&format!("class{number}"), Level::Error, "x");
     }
@@ -88,7 +95,7 @@ fn modules_without_end_do_not_fill_memory() {
 
 #[test]
 fn a_flood_is_counted_and_told_when_it_ends() {
-    let log = Logging::default();
+    let log = log();
     let start = Instant::now();
     for number in 0..80 {
         log.record_at(SystemTime::now(), start, "dhcp", Level::Warning, &format!("neighbour {number}"));
@@ -104,7 +111,7 @@ fn a_flood_is_counted_and_told_when_it_ends() {
 
 #[test]
 fn a_smaller_log_forgets_its_oldest_entries_at_once() {
-    let log = Logging::default();
+    let log = log();
     for number in 0..40 {
         log.record("dhcp", Level::Warning, &number.to_string());
     }

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 pub const CAPABILITY: Description = Description {
     name: "packet-generator",
+    log_classes: &[("packet_generator", "pg")],
     codes: &[GeneratorError::CODES],
     description: "Streams of made or replayed packets",
     start,

@@ -28,6 +28,7 @@ const OUTPUT: &str = "span-output";
 
 pub const CAPABILITY: Description = Description {
     name: "span",
+    log_classes: &[("span", "span")],
     codes: &[SpanError::CODES],
     description: "Copies of an interface's packets to others",
     flags: MIRRORED,

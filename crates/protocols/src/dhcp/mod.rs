@@ -20,6 +20,7 @@ use wire::dhcp::Kind;
 
 pub const CAPABILITY: Description = Description {
     name: "dhcp",
+    log_classes: &[("dhcp", "dhcp")],
     codes: &[DhcpError::CODES],
     description: "DHCP client (RFC 2131)",
     nodes: &[input::NAME],

@@ -13,6 +13,7 @@ use router::capability::{Chapter, Description, Stage, Starting};
 pub const CAPABILITY: Description = Description {
     name: "ethernet",
     description: "Ethernet frames in, their IPv4 headers examined in the same pass",
+    log_classes: &[("ethernet", "ethernet")],
     start,
     nodes: &["ethernet-input", "llc-input", "snap-input"],
     // A switch begins the second.

@@ -21,6 +21,7 @@ use wire::Family;
 
 pub const CAPABILITY: Description = Description {
     name: "icmp",
+    log_classes: &[("icmp", "icmp")],
     codes: &[ping::control::PingError::CODES],
     description: "Internet Control Message Protocol (RFC 792): echo, errors, redirects",
     start,

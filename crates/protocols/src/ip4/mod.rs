@@ -49,6 +49,7 @@ const NODES: &[&str] = &[
 pub const CAPABILITY: Description = Description {
     name: "ip4",
     description: "IPv4 input, routing, forwarding, local delivery",
+    log_classes: &[("ip4", "ip4")],
     start,
     flags: OPTIONS | TABLES,
     nodes: NODES,

@@ -51,6 +51,7 @@ const NODES: &[&str] = &[
 pub const CAPABILITY: Description = Description {
     name: "mpls",
     description: "Multiprotocol Label Switching (RFC 3031): swap, push, pop, label switched paths",
+    log_classes: &[("mpls", "mpls")],
     start,
     hears,
     flags: BEHIND_LABEL,

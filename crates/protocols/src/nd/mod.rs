@@ -33,6 +33,7 @@ use wire::{Family, MacAddress};
 
 pub const CAPABILITY: Description = Description {
     name: "nd",
+    log_classes: &[("nd", "nd")],
     codes: &[proxy::ProxyError::CODES],
     description: "Neighbor Discovery for IPv6 (RFC 4861)",
     start,

@@ -20,6 +20,7 @@ use router::capability::{Description, Farewell, Part, Parting, Phase, Tick};
 
 pub const CAPABILITY: Description = Description {
     name: "router-advertisement",
+    log_classes: &[("router_advertisement", "router_advertisement")],
     codes: &[SettingsError::CODES],
     description: "Routers advertise prefixes and themselves to IPv6 hosts (RFC 4861)",
     start: |starting| {

@@ -25,9 +25,10 @@ pub const CAPABILITIES: super::List = &[&INTERFACE, &IP, &NEIGHBOUR];
 
 const INTERFACE: Description = Description {
     name: "interface",
-    description: "Interfaces on null, loopback, pg, tap, af_packet, af_xdp and memif devices",
+    description: "Interfaces: their state, addresses and counters",
     nodes: &["interface-output", output::OUTPUT_ARC_END, OUTPUT, TX],
     arcs: &[(drivers::input::ARC, "ethernet-input"), (output::OUTPUT_ARC, output::OUTPUT_ARC_END)],
+    log_classes: &[("interface", "interface"), ("addresses", "interface"), ("notice", "interface")],
     start: start_interfaces,
     codes: &[Error::CODES, InterfaceError::CODES, AddressError::CODES, UnnumberedError::CODES, Ip6Error::CODES],
     commands: interface::cli::register,
@@ -69,6 +70,7 @@ fn start_interfaces(starting: &mut Starting<'_>) -> Result<(), Error> {
 const IP: Description = Description {
     name: "ip",
     flags: ip::REASSEMBLED,
+    log_classes: &[("ip", "ip")],
     codes: &[
         RouteError::CODES,
         NextHopError::CODES,
@@ -92,6 +94,7 @@ const IP: Description = Description {
 const NEIGHBOUR: Description = Description {
     name: "neighbour",
     codes: &[RangeError::CODES],
+    log_classes: &[("neighbour", "neighbor")], // as commands spell it
     start: |starting| {
         starting.own(Resolvers::default());
         starting.own(Arpings::default());

@@ -39,6 +39,10 @@ pub struct Description {
     /// Feature arcs that are its own, each with the node in which it ends.
     pub arcs: &'static [(&'static str, &'static str)],
     pub features: &'static [FeatureSpec],
+    /// Sections of `startup.conf` that it has. [`Starting::section`] gives what the file says there.
+    pub sections: &'static [startup::Section],
+    /// Modules at the root of its crate, each with the class of the log that the module's messages are of.
+    pub log_classes: &'static [(&'static str, &'static str)],
     /// Registers its nodes, and makes its state. Those of capabilities that come earlier in the list are there.
     pub start: fn(&mut Starting<'_>) -> Result<(), Error>,
     /// Hears what happened ([`Notice`]).
@@ -86,6 +90,8 @@ impl Description {
         nodes: &[],
         arcs: &[],
         features: &[],
+        sections: &[],
+        log_classes: &[],
         start: |_| Ok(()),
         hears: |_, _| (),
         publishes: |_, _| (),
@@ -108,6 +114,11 @@ impl Description {
 
 /// Capabilities, in the order of the guide, of `show plugins` and, within a phase, of the configuration.
 pub type List = &'static [&'static Description];
+
+/// All sections of `startup.conf` that capabilities have.
+pub fn sections(capabilities: List) -> Vec<&'static startup::Section> {
+    capabilities.iter().flat_map(|capability| capability.sections).collect()
+}
 
 /// All kinds of interfaces, in the order of the list of capabilities.
 pub fn kinds(capabilities: List) -> impl Iterator<Item = &'static InterfaceKind> {

@@ -15,6 +15,7 @@ use crate::ip::{Fibs4, Fibs6};
 use crate::neighbour::table;
 use graph::{Graph, InterfaceIndex, NodeIndex, PerInterface};
 use rcu::{Domain, Published};
+use startup::{Sections, Settings};
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,6 +42,9 @@ pub(crate) type Forget = Box<dyn Fn(InterfaceIndex) + Send>;
 pub struct Starting<'a> {
     pub graph: &'a mut Graph,
     pub core: &'a SharedCore,
+    /// All capabilities of the router.
+    pub capabilities: super::List,
+    pub(crate) sections: &'a Sections,
     pub(crate) events: &'a mut Events,
     pub(crate) states: &'a mut States,
     pub(crate) shared: &'a mut Shared,
@@ -78,6 +82,12 @@ impl Shared {
 }
 
 impl Starting<'_> {
+    /// What `startup.conf` says in a section ([`super::Description::sections`]); nothing if it has no such section.
+    pub fn section(&self, name: &str) -> &Settings {
+        const NOTHING: &Settings = &Settings::NONE;
+        self.sections.get(name).unwrap_or(NOTHING)
+    }
+
     /// Leaves state of a type of the capability's own ([`Router::state`]).
     ///
     /// # Panics

@@ -10,6 +10,7 @@ use graph::{Behaviour, CounterTable, InterfaceIndex, PerInterface};
 use quiver_capabilities::CAPABILITIES;
 use router::capability::{Chapter, Description, FeatureSpec, Notice, Part, Phase, Stage, Starting, Statement, no_more};
 use router::{Error, Router};
+use startup::{Key, Section};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -20,6 +21,9 @@ pub const CAPABILITY: Description = Description {
     description: "Drops packets that have too few hops left",
     nodes: &[node::NODE],
     features: &[FeatureSpec::new(ARC, node::NODE, no_more)],
+    sections: &[Section::new("ttl-floor", KEYS)],
+    log_classes: &[("example", "ttl-floor")],
+    codes: &[FloorError::CODES],
     start,
     hears,
     commands: cli::register,
@@ -33,8 +37,13 @@ pub const CAPABILITY: Description = Description {
     ..Description::NONE
 };
 
+/// Of `startup.conf`: `ttl-floor { most 64 }`.
+const KEYS: &[Key] = &[Key::value("most", "a number").of(|value| value.number(1, 255).map(drop))];
+
 /// What control keeps.
 struct Floors {
+    /// The highest that is allowed.
+    most: u8,
     of: BTreeMap<InterfaceIndex, u8>,
     /// The same, as the node reads it.
     published: PerInterface<u8>,
@@ -49,7 +58,9 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     let (floors, counts) = (published.clone(), low.clone());
     let new = move |_| Behaviour::Map(Box::new(node::TtlFloor::new(floors.clone(), counts.clone())));
     starting.graph.register(node::spec(), new)?;
-    starting.own(Floors { of: BTreeMap::new(), published, low });
+    let most = starting.section("ttl-floor").get("most").and_then(|entry| entry.value().number(1, 255).ok());
+    let most = most.map_or(u8::MAX, |most| most as u8);
+    starting.own(Floors { most, of: BTreeMap::new(), published, low });
     Ok(())
 }
 
@@ -64,18 +75,24 @@ fn hears(router: &mut Router, notice: &Notice) {
 pub enum FloorError {
     #[error("a floor of 0 is none: 'del' removes a floor")]
     Zero,
+    #[error("a floor of {0} is too high: at most {1} ('ttl-floor {{ most }}' in startup.conf)")]
+    High(u8, u8),
 }
 
-router::codes! { FloorError { Zero => "ttl-floor-zero", } }
+router::codes! { FloorError { Zero => "ttl-floor-zero", High => "ttl-floor-high", } }
 
 /// Gives an interface a floor, or takes it away.
 ///
 /// # Errors
-/// When there is no such interface, or the floor is 0; then nothing has changed.
+/// When there is no such interface, or the floor is 0 or too high; then nothing has changed.
 pub fn set(router: &mut Router, index: InterfaceIndex, floor: Option<u8>) -> Result<(), Error> {
     router.interfaces.get(index)?;
     if floor == Some(0) {
         return Err(FloorError::Zero.into());
+    }
+    let most = router.state::<Floors>().most;
+    if let Some(floor) = floor.filter(|floor| *floor > most) {
+        return Err(FloorError::High(floor, most).into());
     }
     router.graph.set_feature(ARC, node::NODE, index, floor.is_some())?;
     let floors = router.state_mut::<Floors>();
@@ -105,6 +122,8 @@ mod tests {
     use super::*;
     use crate::bed::{Bed, host_mac};
     use crate::packet::*;
+    use router::capability;
+    use startup::StartupConfig;
 
     fn bed() -> (Bed, [crate::bed::Port; 3]) {
         let mut bed = Bed::with_capabilities(with_it());
@@ -139,6 +158,20 @@ mod tests {
         assert!(error.contains("'del' removes a floor"), "{error}");
         bed.command("set interface ttl-floor e0 del").unwrap();
         assert_eq!(send(&mut bed), 2);
+    }
+
+    #[test]
+    fn it_finds_its_section_of_the_startup_configuration() {
+        let sections = capability::sections(with_it());
+        let config = StartupConfig::parse("q.conf", "ttl-floor { most 9 }", &sections).unwrap();
+        let mut bed = Bed::with_sections(config.sections, with_it());
+        let [e0, ..] = bed.three_ports();
+        let error = set(&mut bed.router, e0.index, Some(10)).unwrap_err().to_string();
+        assert!(error.starts_with("a floor of 10 is too high: at most 9"), "{error}");
+        set(&mut bed.router, e0.index, Some(9)).unwrap();
+        let error = StartupConfig::parse("q.conf", "ttl-floor { most 0 }", &sections).unwrap_err().to_string();
+        assert_eq!(error, "q.conf:1:18: '0' is no value for 'most': expected a number 1..255");
+        StartupConfig::parse("q.conf", "ttl-floor { most 9 }", &[]).unwrap_err();
     }
 
     #[test]

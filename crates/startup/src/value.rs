@@ -28,7 +28,7 @@ const LOG_LEVELS: [(&str, LogLevel); 12] = [
 
 /// A key's value, with what is needed to complain about it.
 #[derive(Clone, Copy)]
-pub(super) struct Value<'a> {
+pub struct Value<'a> {
     pub key: &'static str,
     pub text: &'a str,
     pub place: Place,
@@ -168,7 +168,7 @@ fn scaled(text: &str) -> Option<u64> {
 }
 
 /// What was probably meant, as the end of a complaint; empty when nothing is alike.
-pub(super) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest::likely(word, known).map_or(String::new(), |name| format!("; did you mean '{name}'?"))
 }
 

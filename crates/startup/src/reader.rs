@@ -6,56 +6,101 @@
 
 use std::collections::BTreeMap;
 
+use super::section::{Entry, Settings};
 use super::tree::{Block, Complaint, Node, NodeKind, Place};
 use super::value::{Value, did_you_mean};
 
 /// A key of a section, as its table says.
-pub(super) struct Key {
+#[derive(Clone, Copy)]
+pub struct Key {
     /// One word, or two (`default data-size`).
     pub name: &'static str,
     pub shape: Shape,
     /// Why it has no effect in this program, when it has none.
     pub idle: Option<&'static str>,
+    /// Checks the word after it.
+    check: fn(&Value<'_>) -> Result<(), Complaint>,
+    /// The keys of its block.
+    pub keys: &'static [Key],
 }
 
 /// What follows a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub enum Shape {
     Flag,
     /// One word: in words, what it is.
     Value(&'static str),
     /// One word; the key may come again with another.
     Values(&'static str),
     Block,
+    /// A block of words: in words, what they are.
+    Words(&'static str),
     /// A word and, if need be, a block; the key may come again with another word.
     Named(&'static str),
-    /// The same, where words of these may stand instead of the block.
-    NamedWith(&'static str, &'static [&'static str]),
+    /// The same, where flags of the block may stand instead of it.
+    NamedWith(&'static str),
 }
 
 impl Key {
+    const fn new(name: &'static str, shape: Shape) -> Self {
+        Self { name, shape, idle: None, check: |_| Ok(()), keys: &[] }
+    }
+
     pub const fn flag(name: &'static str) -> Self {
-        Self { name, shape: Shape::Flag, idle: None }
+        Self::new(name, Shape::Flag)
     }
 
     pub const fn value(name: &'static str, what: &'static str) -> Self {
-        Self { name, shape: Shape::Value(what), idle: None }
+        Self::new(name, Shape::Value(what))
     }
 
     pub const fn values(name: &'static str, what: &'static str) -> Self {
-        Self { name, shape: Shape::Values(what), idle: None }
+        Self::new(name, Shape::Values(what))
     }
 
     pub const fn block(name: &'static str) -> Self {
-        Self { name, shape: Shape::Block, idle: None }
+        Self::new(name, Shape::Block)
+    }
+
+    pub const fn words(name: &'static str, what: &'static str) -> Self {
+        Self::new(name, Shape::Words(what))
     }
 
     pub const fn named(name: &'static str, what: &'static str) -> Self {
-        Self { name, shape: Shape::Named(what), idle: None }
+        Self::new(name, Shape::Named(what))
     }
 
-    pub const fn named_with(name: &'static str, what: &'static str, words: &'static [&'static str]) -> Self {
-        Self { name, shape: Shape::NamedWith(what, words), idle: None }
+    pub const fn named_with(name: &'static str, what: &'static str, keys: &'static [Key]) -> Self {
+        Self::new(name, Shape::NamedWith(what)).with(keys)
+    }
+
+    /// A number of bytes, with a unit.
+    pub const fn size(name: &'static str) -> Self {
+        Self::value(name, "a number of bytes").of(|value| value.bytes().map(drop))
+    }
+
+    pub const fn seconds(name: &'static str) -> Self {
+        Self::value(name, "seconds").of(|value| value.seconds().map(drop))
+    }
+
+    pub const fn on_off(name: &'static str) -> Self {
+        Self::value(name, "on or off").of(|value| value.on_or_off().map(drop))
+    }
+
+    pub const fn page_size(name: &'static str) -> Self {
+        Self::value(name, "one of default, default-hugepage, 4k, 2m, 1g").of(|value| value.page_size().map(drop))
+    }
+
+    /// Checks the word after the key.
+    pub const fn of(mut self, check: fn(&Value<'_>) -> Result<(), Complaint>) -> Self {
+        self.check = check;
+        self
+    }
+
+    /// Its block has these keys.
+    pub const fn with(mut self, keys: &'static [Key]) -> Self {
+        self.keys = keys;
+        self
     }
 
     /// The key is read and has no effect, because of this.
@@ -66,16 +111,19 @@ impl Key {
 }
 
 /// A key that was given, with what followed it.
-pub(super) struct Given<'a> {
+pub(crate) struct Given<'a> {
     pub key: &'static str,
     pub value: Value<'a>,
     pub block: Option<&'a Block<'a>>,
-    /// Words that stand in the place of a block.
-    pub words: Vec<(&'a str, Place)>,
+    /// Flags that stand in the place of a block.
+    flags: Vec<(&'a str, Place)>,
+    /// Where the key is.
+    place: Place,
+    of: &'static Key,
 }
 
 /// The words of one block, taken one after the other.
-pub(super) struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     nodes: std::slice::Iter<'a, Node<'a>>,
     end: Place,
 }
@@ -146,7 +194,7 @@ impl<'a> Cursor<'a> {
 
 /// What the reading of a file has gathered so far.
 #[derive(Default)]
-pub(super) struct Reading {
+pub(crate) struct Reading {
     pub warnings: Vec<String>,
     /// Where each key was given, by its whole name: `dpdk dev 0000:02:00.0 name`.
     given: BTreeMap<String, Place>,
@@ -175,31 +223,78 @@ impl Reading {
         Ok(found)
     }
 
-    fn what_follows<'a>(key: &Key, place: Place, cursor: &mut Cursor<'a>) -> Result<Given<'a>, Complaint> {
-        let alone = Value { key: key.name, text: "", place };
-        let mut words = Vec::new();
-        let (value, block) = match key.shape {
-            Shape::NamedWith(what, known) => {
-                let value = cursor.value(key.name, what)?;
-                while cursor.peek_word().is_some_and(|word| known.contains(&word)) {
-                    words.extend(cursor.name()?);
+    /// A section that is a word after its name, like `heapsize 1g`.
+    pub fn word(
+        &mut self,
+        key: &'static Key,
+        place: Place,
+        cursor: &mut Cursor<'_>,
+        into: &mut Settings,
+    ) -> Result<(), Complaint> {
+        let given = Self::what_follows(key, place, cursor)?;
+        if into.has(key.name) {
+            return Err(Complaint::new(place, format!("'{}' is given twice", key.name)));
+        }
+        (key.check)(&given.value)?;
+        let places = (place, given.value.place);
+        into.0.push(Entry { key: key.name, text: given.value.string(), inside: Settings::default(), places });
+        Ok(())
+    }
+
+    /// The same as data, blocks in blocks. Blocks of keys that have none are passed over.
+    pub fn settings(
+        &mut self,
+        block_name: &str,
+        block: &Block<'_>,
+        keys: &'static [Key],
+        into: &mut Settings,
+    ) -> Result<(), Complaint> {
+        for given in self.keys(block_name, block, keys)? {
+            (given.of.check)(&given.value)?;
+            let mut inside = Settings::default();
+            match (given.of.shape, given.block) {
+                (Shape::Words(what), Some(block)) => words(given.key, what, block, &mut inside)?,
+                (_, Some(block)) if !given.of.keys.is_empty() => {
+                    let name = format!("{block_name} {} {}", given.key, given.value.text);
+                    self.settings(name.trim_end(), block, given.of.keys, &mut inside)?;
                 }
-                let block = if words.is_empty() { cursor.optional_block() } else { None };
+                _ => {}
+            }
+            for (word, place) in given.flags {
+                let flag = given.of.keys.iter().find(|flag| flag.name == word);
+                inside.0.extend(flag.map(|flag| Entry::flag(flag.name, place)));
+            }
+            let places = (given.place, given.value.place);
+            into.0.push(Entry { key: given.key, text: given.value.string(), inside, places });
+        }
+        Ok(())
+    }
+
+    fn what_follows<'a>(key: &'static Key, place: Place, cursor: &mut Cursor<'a>) -> Result<Given<'a>, Complaint> {
+        let alone = Value { key: key.name, text: "", place };
+        let mut flags = Vec::new();
+        let (value, block) = match key.shape {
+            Shape::NamedWith(what) => {
+                let value = cursor.value(key.name, what)?;
+                while cursor.peek_word().is_some_and(|word| key.keys.iter().any(|flag| flag.name == word)) {
+                    flags.extend(cursor.name()?);
+                }
+                let block = if flags.is_empty() { cursor.optional_block() } else { None };
                 (value, block)
             }
             Shape::Flag => (alone, None),
             Shape::Value(what) | Shape::Values(what) => (cursor.value(key.name, what)?, None),
-            Shape::Block => (alone, Some(cursor.block(key.name)?)),
+            Shape::Block | Shape::Words(_) => (alone, Some(cursor.block(key.name)?)),
             Shape::Named(what) => (cursor.value(key.name, what)?, cursor.optional_block()),
         };
-        Ok(Given { key: key.name, value, block, words })
+        Ok(Given { key: key.name, value, block, flags, place, of: key })
     }
 
     /// A key given twice is a mistake, unless it names one of many and another one each time.
     fn note(&mut self, block_name: &str, key: &Key, given: &Given<'_>, place: Place) -> Result<(), Complaint> {
         let name = match key.shape {
-            Shape::Values(_) | Shape::Named(_) | Shape::NamedWith(..) => format!("{} {}", key.name, given.value.text),
-            Shape::Flag | Shape::Value(_) | Shape::Block => key.name.into(),
+            Shape::Values(_) | Shape::Named(_) | Shape::NamedWith(_) => format!("{} {}", key.name, given.value.text),
+            Shape::Flag | Shape::Value(_) | Shape::Block | Shape::Words(_) => key.name.into(),
         };
         match self.given.insert(format!("{block_name} {name}"), place) {
             Some(first) => Err(Complaint::new(
@@ -219,6 +314,19 @@ impl Reading {
     pub fn into_places(self) -> BTreeMap<String, (usize, usize)> {
         self.given.into_iter().map(|(name, place)| (name, (place.line, place.column))).collect()
     }
+}
+
+/// A block that holds only words.
+fn words(key: &'static str, what: &str, block: &Block<'_>, into: &mut Settings) -> Result<(), Complaint> {
+    for node in &block.nodes {
+        match node.kind {
+            NodeKind::Word(word) => into.0.push(Entry { text: word.into(), ..Entry::flag(key, node.place) }),
+            NodeKind::Block(_) => {
+                return Err(Complaint::new(node.place, format!("'{{' in '{key}': expected {what}")));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The key that a word begins, or is; of two words both are taken.

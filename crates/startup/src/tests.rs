@@ -1,15 +1,16 @@
 //! Files as operators have them, files with mistakes, and files that no operator would write.
 
 use super::*;
-use crate::startup::reader::Key;
+use crate::reader::Key;
+use std::iter;
 use std::time::Duration;
 
 fn parse(text: &str) -> StartupConfig {
-    StartupConfig::parse("test.conf", text).unwrap_or_else(|error| panic!("{error}"))
+    StartupConfig::parse("test.conf", text, &[]).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn refused(text: &str) -> String {
-    StartupConfig::parse("test.conf", text).expect_err(text).to_string()
+    StartupConfig::parse("test.conf", text, &[]).expect_err(text).to_string()
 }
 
 /// The suggestion is the nearest of all names that VPP has, though the message lists only those that are read.
@@ -52,9 +53,10 @@ fn a_file_written_for_vpp_is_read_with_warnings() {
     assert_eq!(config.logging.default_log_level, LogLevel::Info);
     assert_eq!(config.logging.default_syslog_log_level, Some(LogLevel::Critical));
     assert_eq!(config.logging.classes[0].level, Some(LogLevel::Debug));
-    assert_eq!(config.statseg.size, Some(3 << 29));
-    assert_eq!(config.memory.main_heap_size, Some(1536 << 20));
-    assert_eq!(config.plugins.plugins, [("linux_cp_plugin.so".to_string(), Some(true))]);
+    assert_eq!(config.sections["statseg"].get("size").unwrap().value().bytes().unwrap(), 3 << 29);
+    assert_eq!(config.sections["memory"].text("main-heap-size"), Some("1536M"));
+    let plugin = config.sections["plugins"].all("plugin").nth(1).unwrap();
+    assert_eq!((plugin.text.as_str(), plugin.inside.has("enable")), ("linux_cp_plugin.so", true));
     assert_eq!(
         config.warnings,
         [
@@ -62,11 +64,11 @@ fn a_file_written_for_vpp_is_read_with_warnings() {
             "api-segment has no effect: there is no binary API in this version",
             "socksvr has no effect: there is no binary API in this version",
             "memory has no effect: there is no heap of a fixed size; memory is taken as needed",
-            "statseg has no effect: there is no stats segment in this version; 'show' commands answer as JSON too",
             "dpdk: this version has no DPDK driver: 0000:10:00.0 (e0) will not exist; leave the device to the kernel \
              and use 'create host-interface HOST-INTERFACE name e0' instead",
             "plugins: no plugins are loaded (linux_cp_plugin.so too): what this version can do is built in, and '?' in \
              a session lists it",
+            "statseg has no effect: there is no stats segment in this version; 'show' commands answer as JSON too",
         ]
     );
 }
@@ -78,9 +80,10 @@ fn the_dpdk_section_of_a_two_port_router_starts() {
         "dpdk {\n  dev 0000:02:00.0 { name e0 }\n  dev 0000:03:00.0 { name e1 }\n  no-multi-seg\n  \
          decimal-interface-names\n  uio-driver vfio-pci\n}\n",
     );
-    let names: Vec<_> = config.dpdk.devices.iter().map(|d| (d.address.to_string(), d.options.name.clone())).collect();
-    assert_eq!(names, [("0000:02:00.0".into(), Some("e0".into())), ("0000:03:00.0".into(), Some("e1".into()))]);
-    assert!(config.dpdk.no_multi_seg && config.dpdk.decimal_interface_names);
+    let dpdk = &config.sections["dpdk"];
+    let names: Vec<_> = dpdk.all("dev").map(|device| (device.text.as_str(), device.inside.text("name"))).collect();
+    assert_eq!(names, [("0000:02:00.0", Some("e0")), ("0000:03:00.0", Some("e1"))]);
+    assert!(dpdk.has("no-multi-seg") && dpdk.has("decimal-interface-names"));
     assert_eq!(config.warnings.len(), 1);
     assert!(
         config.warnings[0].contains("0000:02:00.0 (e0), 0000:03:00.0 (e1) will not exist"),
@@ -98,21 +101,58 @@ fn devices_are_read_to_the_last_key() {
          max-lro-pkt-size 9000 tag t no-rx-interrupts enable-lro } dev 0000:04:00.0 socket-mem 1024,512 telemetry \
          log-level debug vdev net_null0 vdev net_null1 blacklist 8086:10fb max-simd-bitwidth 512 }",
     );
-    let dpdk = &config.dpdk;
-    assert_eq!((dpdk.default.num_rx_queues, dpdk.default.tso), (Some(3), Some(true)));
-    let first = &dpdk.devices[0].options;
+    let dpdk = &config.sections["dpdk"];
+    let devices: Vec<&Entry> = dpdk.all("dev").collect();
+    let number = |of: &Entry, key| of.inside.get(key).map(|entry| entry.value().number(0, 9000).unwrap());
+    assert_eq!((number(devices[0], "num-rx-queues"), devices[0].inside.text("tso")), (Some(3), Some("on")));
+    let rss: Vec<&str> = devices[1].inside.get("rss").unwrap().inside.all("rss").map(|word| &word.text[..]).collect();
+    assert_eq!((number(devices[1], "num-rx-desc"), rss), (Some(1024), vec!["ipv4", "ipv6-tcp"]));
+    assert_eq!(devices[1].inside.get("workers").unwrap().value().cores().unwrap(), [1, 2]);
     assert_eq!(
-        (first.num_rx_desc, &first.workers[..], &first.rss[..]),
-        (Some(1024), &[1, 2][..], &["ipv4".to_string(), "ipv6-tcp".into()][..])
+        (devices[1].inside.text("devargs"), number(devices[1], "max-lro-pkt-size")),
+        (Some("a=1,b=2"), Some(9000))
     );
-    assert_eq!(
-        (first.tso, first.devargs.as_deref(), first.max_lro_pkt_size),
-        (Some(false), Some("a=1,b=2"), Some(9000))
-    );
-    assert_eq!(dpdk.devices[1].options, DeviceOptions::default());
-    assert_eq!((&dpdk.socket_mem[..], dpdk.telemetry), (&[1024, 512][..], true));
-    assert_eq!(dpdk.virtual_devices, ["net_null0", "net_null1"]);
-    assert_eq!(dpdk.others, [("max-simd-bitwidth".to_string(), "512".to_string())]);
+    assert!(devices[2].inside.is_empty());
+    assert_eq!((dpdk.text("socket-mem"), dpdk.has("telemetry")), (Some("1024,512"), true));
+    let virtual_devices: Vec<&str> = dpdk.all("vdev").map(|device| device.text.as_str()).collect();
+    assert_eq!(virtual_devices, ["net_null0", "net_null1"]);
+    assert_eq!(dpdk.text("max-simd-bitwidth"), Some("512"));
+}
+
+/// What a capability has for a section.
+#[test]
+fn a_section_of_a_capability_is_read_by_its_table() {
+    const KEYS: &[Key] = &[
+        Key::value("default netns", "the name of a namespace"),
+        Key::flag("lcp-sync"),
+        Key::named("pair", "a name").with(&[Key::size("size").of(|value| value.number(1, 9).map(drop))]),
+    ];
+    static SECTION: Section = Section::new("linux-cp", KEYS).check(|settings, warnings| {
+        warnings.extend(settings.has("lcp-sync").then(|| "it is not synchronous".to_string()));
+        let second = settings.all("pair").nth(1);
+        second.map_or(Ok(()), |second| Err(second.complain("one pair is enough")))
+    });
+    let parse = |text| StartupConfig::parse("test.conf", text, &[&SECTION]);
+    let config = parse("linux-cp { default netns dataplane lcp-sync pair a { size 7 } }").unwrap();
+    let settings = &config.sections["linux-cp"];
+    assert_eq!((settings.text("default netns"), settings.has("lcp-sync")), (Some("dataplane"), true));
+    assert_eq!(settings.get("pair").unwrap().inside.text("size"), Some("7"));
+    let shown = config.settings().into_iter().filter(|setting| setting.section == "linux-cp");
+    let shown: Vec<String> =
+        shown.map(|setting| format!("{} {} {:?}", setting.key, setting.value, setting.line)).collect();
+    assert_eq!(shown, ["default netns dataplane Some(1)", "lcp-sync on Some(1)", "pair a size 7 Some(1)"]);
+    assert_eq!(config.warnings, ["it is not synchronous"], "VPP's section is not passed over");
+    for (text, complaint) in [
+        (
+            "linux-cp { lcp-snyc }",
+            "1:12: unknown key 'lcp-snyc' in 'linux-cp': expected one of default netns, lcp-sync, pair; \
+          did you mean 'lcp-sync'?",
+        ),
+        ("linux-cp { pair a { size 10 } }", "1:26: '10' is no value for 'size': expected a number 1..9"),
+        ("linux-cp { pair a pair b }", "1:19: one pair is enough"),
+    ] {
+        assert_eq!(parse(text).unwrap_err().to_string(), format!("test.conf:{complaint}"), "{text}");
+    }
 }
 
 #[test]
@@ -314,45 +354,31 @@ fn complaints_name_the_place_the_word_and_what_was_expected() {
 
 #[test]
 fn a_file_that_cannot_be_read_is_named() {
-    let error = StartupConfig::load(Path::new("/nonexistent/x.conf")).unwrap_err();
+    let error = StartupConfig::load(Path::new("/nonexistent/x.conf"), &[]).unwrap_err();
     assert!(error.to_string().starts_with("/nonexistent/x.conf: "));
-    assert!(StartupConfig::load(Path::new("/dev/zero")).is_err());
+    assert!(StartupConfig::load(Path::new("/dev/zero"), &[]).is_err());
 }
 
 /// The tables here and in the guide are what operators go by.
 #[test]
 fn every_key_is_documented() {
-    let guide = include_str!("../../../../docs/guide/configuration.md");
-    let own = include_str!("mod.rs");
-    let keys = [
-        unix::KEYS,
-        cpu::KEYS,
-        buffers::KEYS,
-        buffers::NUMA_KEYS,
-        logging::KEYS,
-        logging::CLASS_KEYS,
-        dpdk::KEYS,
-        dpdk::DEVICE_KEYS,
-        plugins::KEYS,
-        plugins::PLUGIN_KEYS,
-        elsewhere::STATSEG_KEYS,
-        elsewhere::API_SEGMENT_KEYS,
-        elsewhere::SOCKSVR_KEYS,
-        elsewhere::MEMORY_KEYS,
-    ];
-    let missing: Vec<&str> =
-        keys.into_iter().flatten().map(|key: &Key| key.name).filter(|name| !guide.contains(name)).collect();
+    let guide = include_str!("../../../docs/guide/configuration.md");
+    let own = include_str!("lib.rs");
+    let keys = [unix::KEYS, cpu::KEYS, buffers::KEYS, buffers::NUMA_KEYS, logging::KEYS, logging::CLASS_KEYS];
+    let of_data = idle::SECTIONS.iter().flat_map(|section| section.keys);
+    let all = keys.into_iter().flatten().chain(of_data).flat_map(|key: &Key| iter::once(key).chain(key.keys));
+    let missing: Vec<&str> = all.map(|key| key.name).filter(|name| !guide.contains(name)).collect();
     assert!(missing.is_empty(), "not in docs/guide/configuration.md: {missing:?}");
     for section in sections::UNREAD_SECTIONS {
         assert!(guide.contains(&format!("`{section}`")), "{section}");
     }
-    for section in sections::SECTIONS {
+    for section in sections::OWN.into_iter().chain(idle::SECTIONS.iter().map(|section| section.name)) {
         assert!(guide.contains(section) && own.contains(section), "{section}");
     }
     let with_effect = [unix::KEYS, cpu::KEYS, buffers::KEYS, logging::KEYS, logging::CLASS_KEYS];
     let effective = with_effect.into_iter().flatten().filter(|key| key.idle.is_none());
     let missing: Vec<&str> = effective.map(|key| key.name).filter(|name| !own.contains(name)).collect();
-    assert!(missing.is_empty(), "not in the table of startup/mod.rs: {missing:?}");
+    assert!(missing.is_empty(), "not in the table of lib.rs: {missing:?}");
 }
 
 #[test]
@@ -378,7 +404,7 @@ fn mutated_files_are_answered_and_never_panic() {
             }
         }
         let text: String = text.into_iter().collect();
-        match StartupConfig::parse("x", &text) {
+        match StartupConfig::parse("x", &text, &[]) {
             Ok(_) => read += 1,
             Err(error) => {
                 let lines = text.lines().count().max(1);

@@ -120,7 +120,7 @@ const FILES: [(&str, &str, &[&str]); 8] = [
 #[test]
 fn public_kinds_of_files_start_the_router_and_name_what_has_no_effect() {
     for (kind, text, named) in FILES {
-        let config = StartupConfig::parse("x.conf", text).unwrap_or_else(|error| panic!("{kind}: {error}"));
+        let config = StartupConfig::parse("x.conf", text, &[]).unwrap_or_else(|error| panic!("{kind}: {error}"));
         let warnings = &config.warnings;
         assert_eq!(warnings.len(), named.len(), "{kind}: {warnings:#?}");
         for words in named {
@@ -132,7 +132,7 @@ fn public_kinds_of_files_start_the_router_and_name_what_has_no_effect() {
 
 #[test]
 fn the_pool_has_what_the_largest_node_asks_for() {
-    let buffers = |text: &str| StartupConfig::parse("x.conf", text).unwrap().buffers.buffers_per_numa;
+    let buffers = |text: &str| StartupConfig::parse("x.conf", text, &[]).unwrap().buffers.buffers_per_numa;
     assert_eq!(buffers("buffers { numa 0 { buffers 8192 } }"), 8192, "not the default, which nobody asked for");
     assert_eq!(buffers("buffers { buffers-per-numa 64k numa 0 { buffers 8192 } }"), 65_536);
     assert_eq!(buffers("buffers { numa 1 { buffers 32k } numa 0 { } }"), 32_768);
@@ -145,7 +145,7 @@ fn every_section_of_vpp_is_known() {
         for block in ["{ }", "{ a b { c } d 1 }"] {
             let word = if section.ends_with("plugin_path") { "/usr/lib" } else { "" };
             let text = format!("{section} {word} {block} unix {{ nodaemon }}");
-            let config = StartupConfig::parse("x.conf", &text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            let config = StartupConfig::parse("x.conf", &text, &[]).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert!(config.unix.nodaemon, "{text}");
             assert!(config.warnings[0].starts_with(&format!("{section}: ")), "{:?}", config.warnings);
         }

@@ -5,14 +5,14 @@ const MAXIMUM_DEPTH: usize = 32;
 
 /// Line and column of a character, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub struct Place {
     pub line: usize,
     pub column: usize,
 }
 
 /// What is wrong, and where.
 #[derive(Debug)]
-pub(crate) struct Complaint {
+pub struct Complaint {
     pub place: Place,
     pub message: String,
 }

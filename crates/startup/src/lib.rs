@@ -50,14 +50,15 @@
 //! What VPP knows and this program lacks is read and answered with a warning that names it, so
 //! that an existing file starts; what neither knows is an error.
 
+#![forbid(unsafe_code)]
+
 mod buffers;
 mod cpu;
-mod dpdk;
-mod elsewhere;
+mod idle;
 mod logging;
 mod pci;
-mod plugins;
 mod reader;
+mod section;
 mod sections;
 mod shown;
 mod tree;
@@ -74,13 +75,14 @@ use std::path::{Path, PathBuf};
 
 pub use buffers::Buffers;
 pub use cpu::{Cpu, SchedulerPolicy};
-pub use dpdk::{DeviceOptions, Dpdk, DpdkDevice};
-pub use elsewhere::{ApiSegment, Memory, Socksvr, Statseg};
 pub use logging::{LogClass, Logging};
 pub use pci::PciAddress;
-pub use plugins::Plugins;
+pub use reader::{Key, Shape};
+pub use section::{Entry, Section, Sections, Settings};
 pub use shown::Setting;
+pub use tree::{Complaint, Place};
 pub use unix::{CoredumpSize, Unix};
+pub use value::Value;
 
 /// Cores are numbered below this.
 pub const MAXIMUM_CORES: u32 = 1024;
@@ -112,12 +114,8 @@ pub struct StartupConfig {
     pub cpu: Cpu,
     pub buffers: Buffers,
     pub logging: Logging,
-    pub dpdk: Dpdk,
-    pub plugins: Plugins,
-    pub statseg: Statseg,
-    pub api_segment: ApiSegment,
-    pub socksvr: Socksvr,
-    pub memory: Memory,
+    /// What was given in sections of capabilities, and in those that have no effect, by section.
+    pub sections: Sections,
     /// What was read but has no effect in this build, as sentences.
     pub warnings: Vec<String>,
     places: Places,
@@ -183,20 +181,21 @@ impl StartupConfig {
     ///
     /// # Errors
     /// When it cannot be read, and see [`StartupConfig::parse`].
-    pub fn load(file: &Path) -> Result<Self, StartupError> {
+    pub fn load(file: &Path, sections: &[&'static Section]) -> Result<Self, StartupError> {
         let name = file.display().to_string();
         let about = |message: String| StartupError { file: name.clone(), place: None, message };
         let text = Files::anywhere().read_text(file, MAXIMUM_FILE).map_err(|error| about(error.why().into()))?;
-        Self::parse(&name, &text)
+        Self::parse(&name, &text, sections)
     }
 
-    /// Reads the text of a file called `file`, or of a command line.
+    /// Reads the text of a file called `file`, or of a command line. Capabilities have sections beside those of this
+    /// crate.
     ///
     /// # Errors
     /// The first thing that is wrong: an unbalanced brace, an unknown section or key, a
     /// missing value, a value out of range.
-    pub fn parse(file: &str, text: &str) -> Result<Self, StartupError> {
-        let read = tree::parse(text).and_then(|block| sections::read(&block));
+    pub fn parse(file: &str, text: &str, sections: &[&'static Section]) -> Result<Self, StartupError> {
+        let read = tree::parse(text).and_then(|block| sections::read(&block, sections));
         let (mut config, keys) = read.map_err(|complaint| StartupError {
             file: file.to_string(),
             place: Some((complaint.place.line, complaint.place.column)),

@@ -1,5 +1,7 @@
 //! The configuration as it is in force, setting by setting, with where each comes from.
 
+use super::idle;
+use super::section::Settings;
 use super::{LogLevel, PageSize, StartupConfig};
 use serde::Serialize;
 use std::path::Path;
@@ -8,7 +10,7 @@ use std::path::Path;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Setting {
     pub section: &'static str,
-    pub key: &'static str,
+    pub key: String,
     pub value: String,
     /// Where it is given; `None`: by default.
     pub line: Option<usize>,
@@ -19,12 +21,17 @@ impl StartupConfig {
     pub fn settings(&self) -> Vec<Setting> {
         let mut settings = self.of_unix();
         settings.extend(self.of_the_rest());
+        for (name, given) in &self.sections {
+            if idle::SECTIONS.iter().all(|section| section.name != *name) {
+                of_capability(name, "", given, &mut settings);
+            }
+        }
         settings
     }
 
     fn setting(&self, section: &'static str, key: &'static str, value: impl ToString) -> Setting {
         let place = self.places.keys.get(&format!("{section} {key}"));
-        Setting { section, key, value: value.to_string(), line: place.map(|(line, _)| *line) }
+        Setting { section, key: key.into(), value: value.to_string(), line: place.map(|(line, _)| *line) }
     }
 
     fn of_unix(&self) -> Vec<Setting> {
@@ -81,6 +88,19 @@ impl StartupConfig {
     }
 }
 
+/// What was given in a section of a capability: of keys that were not, only the capability knows the default.
+fn of_capability(section: &'static str, block: &str, given: &Settings, into: &mut Vec<Setting>) {
+    for entry in &given.0 {
+        let (key, line) = (format!("{block}{}", entry.key), Some(entry.places.0.line));
+        if entry.inside.is_empty() {
+            let value = if entry.text.is_empty() { "on".into() } else { entry.text.clone() };
+            into.push(Setting { section, key, value, line });
+        } else {
+            of_capability(section, &format!("{key} {} ", entry.text), &entry.inside, into);
+        }
+    }
+}
+
 fn shown(path: &Path) -> String {
     path.display().to_string()
 }
@@ -112,7 +132,7 @@ mod tests {
     fn what_is_given_has_its_line_and_the_rest_its_default() {
         let text = "unix {\n  nodaemon\n  log /var/log/q.log\n}\ncpu { corelist-workers 1-2 }\nbuffers { default \
          data-size 2048 }\n";
-        let settings = StartupConfig::parse("x.conf", text).unwrap().settings();
+        let settings = StartupConfig::parse("x.conf", text, &[]).unwrap().settings();
         let of = |key: &str| {
             let setting = settings.iter().find(|setting| setting.key == key).unwrap_or_else(|| panic!("{key}"));
             (setting.value.as_str(), setting.line)
