@@ -4,11 +4,13 @@
 //! rows. Rows lie in reserved address space that never moves, in a memfd: `[thread][index]` with `width` words each, as
 //! in VPP's stats segment.
 //!
-//! Only its worker writes a counter. `clear` therefore stores a baseline that readers subtract.
+//! Only its worker writes a counter. `clear` therefore stores a baseline that readers subtract. Other processes may read
+//! the memory by its descriptor: what they see is not cleared, and they cannot write it.
 #![allow(unsafe_code)]
 
 use rustix::{fs, mm};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,6 +22,7 @@ const APART: usize = 128;
 pub struct CounterTable {
     name: String,
     base: NonNull<AtomicU64>,
+    file: OwnedFd,
     threads: usize,
     capacity: usize,
     width: usize,
@@ -43,13 +46,14 @@ impl CounterTable {
     pub fn new(name: &str, threads: usize, capacity: usize, width: usize) -> io::Result<Arc<CounterTable>> {
         let row = (capacity * width).next_multiple_of(APART / size_of::<AtomicU64>());
         let length = threads * row * size_of::<AtomicU64>();
-        let file = fs::memfd_create(name, fs::MemfdFlags::CLOEXEC)?;
+        let file = fs::memfd_create(name, fs::MemfdFlags::CLOEXEC | fs::MemfdFlags::ALLOW_SEALING)?;
         fs::ftruncate(&file, length as u64)?;
         let access = mm::ProtFlags::READ | mm::ProtFlags::WRITE;
         let flags = mm::MapFlags::SHARED | mm::MapFlags::NORESERVE;
         // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
         let base = unsafe { mm::mmap(std::ptr::null_mut(), length, access, flags, &file, 0)? };
         Ok(Arc::new(CounterTable {
+            file,
             name: name.to_string(),
             base: NonNull::new(base.cast()).expect("mmap gives no null"),
             threads,
@@ -66,6 +70,23 @@ impl CounterTable {
 
     pub fn capacity(&self) -> usize {
         self.capacity
+    }
+
+    /// The memory, for processes that map it to read. Entry `i` of worker `w` begins at byte
+    /// `w * row_bytes() + i * width() * 8`; its words are numbers of 64 bits of this machine. There, `clear` has no
+    /// effect. The memory is sealed: they cannot map it to write, or change its size.
+    ///
+    /// # Errors
+    /// When the system cannot seal it (Linux before 5.1).
+    pub fn memory(&self) -> io::Result<BorrowedFd<'_>> {
+        let seals = fs::SealFlags::FUTURE_WRITE | fs::SealFlags::SHRINK | fs::SealFlags::GROW;
+        fs::fcntl_add_seals(&self.file, seals)?;
+        Ok(self.file.as_fd())
+    }
+
+    /// Bytes from one worker's row to the next one's.
+    pub fn row_bytes(&self) -> usize {
+        self.row * size_of::<AtomicU64>()
     }
 
     /// Words of an entry.
@@ -211,6 +232,26 @@ mod tests {
         assert_eq!((table.sum(3, 0), table.raw(1, 3, 0)), (0, 7));
         table.add(0, 3, 0, 1);
         assert_eq!(table.sum(3, 0), 1);
+    }
+
+    #[test]
+    fn others_read_the_memory_and_cannot_write_it() {
+        let table = CounterTable::new("t", 2, 8, 2).unwrap();
+        let length = 2 * table.row_bytes();
+        let memory = table.memory().unwrap();
+        let others = |access| {
+            // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
+            unsafe { mm::mmap(std::ptr::null_mut(), length, access, mm::MapFlags::SHARED, memory, 0) }
+        };
+        assert_eq!(others(mm::ProtFlags::READ | mm::ProtFlags::WRITE).unwrap_err(), rustix::io::Errno::PERM);
+        assert_eq!(fs::ftruncate(memory, 0), Err(rustix::io::Errno::PERM));
+        let memory = others(mm::ProtFlags::READ).unwrap().cast::<AtomicU64>();
+        table.add(1, 3, 1, 7);
+        // SAFETY: in the mapping, which lives to the end of this test; zeroed memory is valid atomics.
+        let seen = unsafe { &*memory.byte_add(table.row_bytes() + 3 * table.width() * 8 + 8) }.load(Ordering::Relaxed);
+        assert_eq!(seen, 7);
+        // SAFETY: the mapping is ours, and no reference into it is left.
+        unsafe { mm::munmap(memory.cast(), length) }.unwrap();
     }
 
     #[test]
