@@ -1,7 +1,6 @@
 //! The one binary: `quiver run`, `quiver cli`, `quiver bench`; under the name `vppctl`, that.
 #![forbid(unsafe_code)]
 
-mod bench;
 mod cli;
 mod completion;
 mod control_client;
@@ -84,7 +83,7 @@ fn main() -> ExitCode {
         Action::Completion { .. } => completion::script(&Arguments::command()),
         Action::Complete(options) => completion::run(&options),
         Action::Generate { document } => generate::run(document, &Arguments::command()),
-        Action::Bench(options) => bench::run(&options),
+        Action::Bench(options) => bench::run(&options).and_then(|text| say(text.as_bytes())),
         Action::Loadtest(options) => match loadtest::run(&options) {
             // As a shell says it of a program that a signal ended.
             Ok(loadtest::Ended::Interrupted(signal)) => return ExitCode::from(128 + signal),

@@ -5,8 +5,7 @@
 //! each window reports how long a cache line took from one core to the other just before.
 
 use super::scenario::Scenario;
-use super::{NEXT_HOP, Spread};
-use crate::cores::pin;
+use super::{NEXT_HOP, Spread, pin};
 use devices::memif::MemifConfig;
 use drivers::input::Mode;
 use drivers::memif::generator::{Generator, HEAD};

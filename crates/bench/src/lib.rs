@@ -5,6 +5,8 @@
 //! less the generator. With `--cold` the generator cycles through all buffers of the pool, oldest first, and writes
 //! nothing into them.
 
+#![forbid(unsafe_code)]
+
 mod churn;
 mod features;
 mod memif;
@@ -197,11 +199,11 @@ struct Outcome {
     nodes: Vec<NodeCost>,
 }
 
-/// Runs the scenarios and prints their cost.
+/// Runs the scenarios. Returns what they cost, as text or as JSON.
 ///
 /// # Errors
 /// When a scenario is unknown or the router cannot be made.
-pub fn run(options: &Options) -> Result<(), String> {
+pub fn run(options: &Options) -> Result<String, String> {
     if options.mix.is_some() && (options.vlan == 0 || options.cold) {
         return Err("--mix goes with --vlan 1 or 2, and not with --cold".into());
     }
@@ -262,10 +264,16 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
     if options.json {
         let json = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
-        crate::say((json + "\n").as_bytes())
+        Ok(json + "\n")
     } else {
-        crate::say(text(&report).as_bytes())
+        Ok(text(&report))
     }
+}
+
+/// Keeps the calling thread on a core.
+fn pin(what: &str, core: Option<u32>) {
+    let pinned = core.map_or(Ok(()), graph::schedule::pin);
+    pinned.unwrap_or_else(|error| eprintln!("quiver: bench: {what} is not kept on its core: {error}"));
 }
 
 fn machine() -> Machine {
@@ -405,7 +413,7 @@ impl Bed {
         let (start, finished, count) = (&start, &finished, self.lanes.len());
         std::thread::scope(|scope| {
             let run = |lane: &mut Lane| {
-                crate::cores::pin(&format!("worker {}", lane.thread), Some(lane.thread as u32));
+                pin(&format!("worker {}", lane.thread), Some(lane.thread as u32));
                 let mut together = || {
                     start.wait();
                 };

@@ -7,7 +7,7 @@
 
 use super::rounds::{Percentiles, Rounds};
 use super::scenario::prefix_of;
-use super::{NEXT_HOP, Spread};
+use super::{NEXT_HOP, Spread, pin};
 use drivers::pg::template::{First, Template, Vary};
 use drivers::pg::{self, Content, Stream};
 use drivers::{Device, Link, Transmit};
@@ -218,7 +218,7 @@ pub fn measure(repeat: u16) -> Result<Outcome, router::Error> {
         let (task, packets) = (&task, &packets);
         let (ended, windows) = mpsc::channel::<(u8, Rounds)>();
         scope.spawn(move || {
-            crate::cores::pin("churn-worker", Some(0));
+            pin("churn-worker", Some(0));
             let mut doing = FORWARD;
             let mut rounds = Rounds::new();
             let words: Vec<u64> = (1..=WORDS as u64).collect();
@@ -243,7 +243,7 @@ pub fn measure(repeat: u16) -> Result<Outcome, router::Error> {
                 }
             }
         });
-        crate::cores::pin("churn-control", Some(1));
+        pin("churn-control", Some(1));
         // The end of one window is the beginning of the next.
         let turn = |to: u8| {
             task.store(to | 0x80, Ordering::Release);
