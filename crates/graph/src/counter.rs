@@ -4,8 +4,8 @@
 //! rows. Rows lie in reserved address space that never moves, in a memfd: `[thread][index]` with `width` words each, as
 //! in VPP's stats segment.
 //!
-//! Only its worker writes a counter. `clear` therefore stores a baseline that readers subtract. Other processes may read
-//! the memory by its descriptor: what they see is not cleared, and they cannot write it.
+//! Only its worker writes a counter. `clear` therefore stores a baseline that readers subtract. Other processes may
+//! read the memory by its descriptor: what they see is not cleared, and they cannot write it.
 #![allow(unsafe_code)]
 
 use rustix::{fs, mm};

@@ -1,7 +1,7 @@
 //! Sections that are data: which keys may stand in them, and what was given.
 //!
-//! A capability names its sections in its description, and finds what was given when it starts. The sections of VPP that
-//! have no effect here are data, too ([`super::idle`]).
+//! A capability names its sections in its description, and finds what was given when it starts. The sections of VPP
+//! that have no effect here are data, too ([`super::idle`]).
 
 use super::reader::Key;
 use super::tree::{Complaint, Place};
