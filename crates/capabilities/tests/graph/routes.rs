@@ -6,6 +6,7 @@ use drivers::TxOffloads;
 use graph::InterfaceIndex;
 use router::Error;
 use router::ip::control::{MAX_PATHS, Path, PathAction, Source};
+use router::ip::dump::RouteDump;
 use router::neighbour::NeighbourKey;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -925,4 +926,51 @@ fn next_hops_that_go_for_long_leave_nothing_and_come_again() {
         bed.advance(std::time::Duration::from_secs(31));
         bed.router.ip.audit().unwrap();
     }
+}
+
+/// What programs read of routes.
+#[test]
+fn a_dump_has_each_route_once_with_its_sources_whatever_happens_meanwhile() {
+    let (mut bed, [e0, ..]) = Bed::with_three_ports();
+    bed.command("ip table add 7").unwrap();
+    let seven = bed.router.find_table(Family::Ip4, 7).unwrap();
+    let net = |n: u32| Prefix4::new((0x1000_0000 + n * 256).into(), 24).unwrap();
+    for n in 0..1200 {
+        bed.router.add_route(net(n), Source::Api, vec![via("10.0.1.2")], false).unwrap();
+        bed.router.add_route_in(seven, net(n), Source::Config, vec![Path::new(PathAction::Drop)], false).unwrap();
+    }
+    bed.router.add_route(net(3), Source::Config, vec![via("10.0.2.2")], false).unwrap();
+    let mut dump = RouteDump::all();
+    let mut seen: BTreeMap<(u32, wire::Prefix), Vec<Source>> = BTreeMap::new();
+    let mut pages = 0;
+    while dump.page(&bed.router, |route| {
+        let sources = route.sources().map(|(source, _)| source).collect();
+        let before = seen.insert((route.id, route.prefix), sources);
+        assert_eq!(before, None, "{}", route.prefix);
+        assert_eq!(route.is_installed(), route.prefix != net(1100).into(), "{}", route.prefix);
+        if route.prefix == net(3).into() && route.id == 0 {
+            assert_eq!(route.paths(Source::Api), Some(&[via("10.0.1.2")][..]));
+        }
+    }) {
+        pages += 1;
+        if pages == 1 {
+            // One behind and one ahead of the reader, one that works no more, and a table that it has not reached.
+            bed.router.remove_route(net(0), Source::Api, &[]).unwrap();
+            bed.router.remove_route(net(1000), Source::Api, &[]).unwrap();
+            bed.router.remove_route(net(1100), Source::Api, &[]).unwrap();
+            let gone = Path::new(PathAction::Attached(e0.index));
+            bed.router.add_route(net(1100), Source::Api, vec![gone], false).unwrap();
+            bed.router.set_admin(e0.index, false).unwrap();
+            for n in 0..1200 {
+                bed.router.remove_route_in(seven, net(n), Source::Config, &[]).unwrap();
+            }
+            bed.command("ip table del 7").unwrap();
+        }
+    }
+    let of = |n: u32| seen.get(&(0, net(n).into()));
+    assert_eq!((of(0), of(1000), of(1100)), (Some(&vec![Source::Api]), None, Some(&vec![Source::Api])));
+    assert_eq!(of(3), Some(&vec![Source::Config, Source::Api]), "the best first");
+    assert!(seen.keys().all(|(id, _)| *id == 0) && pages > 2);
+    let (mut whole, mut only) = (0, RouteDump::of(Family::Ip4, 9));
+    assert!(!only.page(&bed.router, |_| whole += 1) && whole == 0, "no such table");
 }

@@ -1,12 +1,12 @@
 //! Operators' routes as the commands that add them. Connected routes follow from addresses,
 //! neighbours' from neighbours.
 
+use super::dump::RouteDump;
 use super::labels::words;
 use super::route::{Path, PathAction, Source, TableIndex};
 use super::source_check;
 use crate::Router;
 use crate::interface;
-use crate::listing::PAGE;
 use crate::statement::{Statement, Statements};
 use crate::table_index;
 use graph::InterfaceIndex;
@@ -23,47 +23,29 @@ pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
 
 /// The routes of all tables.
 pub(crate) fn routes() -> Box<dyn Statements> {
-    Box::new(RouteStatements::default())
+    Box::new(RouteStatements(RouteDump::all()))
 }
 
-#[derive(Default)]
-struct RouteStatements {
-    /// The tables that are left, the last one first; none before it began.
-    tables: Option<Vec<(Family, TableIndex, u32)>>,
-    /// Of the last of them, behind which prefix to go on.
-    behind: Option<Prefix>,
-}
+struct RouteStatements(RouteDump);
 
 impl Statements for RouteStatements {
     fn go_on(&mut self, router: &Router, into: &mut Vec<Statement>) -> bool {
-        let ids = |family| router.ip.table_ids(family).map(move |(table, id)| (family, table, id));
-        let all = || Family::ALL.into_iter().flat_map(ids).collect::<Vec<_>>().into_iter().rev().collect();
-        let tables = self.tables.get_or_insert_with(all);
-        let Some(&(family, table, id)) = tables.last() else { return false };
-        let behind = self.behind.take();
-        // It may be gone meanwhile.
-        if router.find_table(family, id).ok() == Some(table) {
-            for (prefix, value) in router.ip.fib(family, table).behind(behind).take(PAGE) {
-                self.behind = Some(prefix);
-                if let Some(paths) = router.ip.paths_of(value, Source::Config) {
-                    state_route(router, (family, table, id), prefix, paths, into);
-                }
+        self.0.page(router, |route| {
+            if let Some(paths) = route.paths(Source::Config) {
+                state_route(router, (route.table, route.id), route.prefix, paths, into);
             }
-        }
-        if self.behind.is_none() {
-            tables.pop();
-        }
-        true
+        })
     }
 }
 
 fn state_route(
     router: &Router,
-    (family, table, id): (Family, TableIndex, u32),
+    (table, id): (TableIndex, u32),
     prefix: Prefix,
     paths: &[Path],
     into: &mut Vec<Statement>,
 ) {
+    let family = prefix.family();
     let named = if table == TableIndex::DEFAULT { String::new() } else { format!("table {id} ") };
     let mut ways = String::new();
     let mut needs = Vec::new();

@@ -210,12 +210,6 @@ impl Ip {
         leaf_of(&self.lists, &self.several, value)
     }
 
-    /// The paths that a source has for a prefix, given by the prefix's number.
-    pub(super) fn paths_of(&self, value: u32, source: Source) -> Option<&[Path]> {
-        let share = self.several.shares(Entry(value)).find(|share| share.source == source)?;
-        Some(&self.lists.get(share.list).key.paths)
-    }
-
     /// The route of a prefix, given by its number.
     fn route(&self, value: u32) -> Route {
         let shares = self.several.shares(Entry(value));

@@ -12,6 +12,7 @@ pub mod cli;
 pub mod config;
 pub mod control;
 pub mod count;
+pub mod dump;
 pub mod edges;
 mod entry;
 pub mod fault;
