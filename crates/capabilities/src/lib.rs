@@ -17,6 +17,7 @@ const LISTS: &[List] = &[
     devices::CAPABILITIES,
     protocols::CAPABILITIES,
     features::CAPABILITIES,
+    linux_cp::CAPABILITIES,
     &[&absent::CAPABILITY],
 ];
 

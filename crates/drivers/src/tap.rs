@@ -63,6 +63,8 @@ pub struct TapOptions {
     pub host_mac: Option<MacAddress>,
     /// In bytes; the host's default is 1500.
     pub host_mtu: Option<u32>,
+    /// The host's end stays down until somebody sets it up.
+    pub host_is_down: bool,
     /// Our own address, else one by chance.
     pub hw_address: Option<MacAddress>,
     /// Queues, 1 to [`MAX_QUEUES`].
@@ -82,6 +84,7 @@ impl Default for TapOptions {
             host_bridge: None,
             host_mac: None,
             host_mtu: None,
+            host_is_down: false,
             hw_address: None,
             queues: 1,
         }
@@ -156,7 +159,9 @@ fn host_end(options: &TapOptions) -> Result<HostEnd, OpenError> {
     if let Some(bridge) = &options.host_bridge {
         interface.join_bridge(bridge)?;
     }
-    interface.set_up().map_err(|error| failed("up the link", error))?;
+    if !options.host_is_down {
+        interface.set_up().map_err(|error| failed("up the link", error))?;
+    }
     let gateways = [options.host_gateway4.map(IpAddr::from), options.host_gateway6.map(IpAddr::from)];
     for gateway in gateways.into_iter().flatten() {
         let what = format!("the gateway {gateway}");

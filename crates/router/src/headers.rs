@@ -7,7 +7,9 @@ use std::fmt;
 use std::net::IpAddr;
 use wire::Family;
 use wire::checksum::Accumulator;
+use wire::ethernet::{EtherType, HEADER_LEN};
 use wire::pretty::Summary;
+use wire::vlan::TAG_LEN;
 
 /// The IPv4 header of a traced packet and the one behind it.
 pub fn trace_ip4(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {
@@ -40,6 +42,23 @@ pub fn visible<'a>(cx: &'a Context<'_>, row: &Row) -> &'a [u8] {
     let bytes = cx.buffers.bytes(row.packet);
     let start = (row.l3 as usize).min(bytes.len());
     &bytes[start..(start + available).min(bytes.len())]
+}
+
+/// Most VLAN tags that are looked past.
+const MAX_TAGS: u16 = 2;
+
+/// Where the network header of a frame is that no node has looked at yet. Of frames without work left to a device
+/// ([`flag::OFFLOAD`]), nobody asks, and tags are not looked past.
+pub fn network_header(cx: &Context<'_>, row: &Row) -> u16 {
+    let first = row.l2 + HEADER_LEN as u16;
+    if row.flags & flag::OFFLOAD == 0 {
+        return first;
+    }
+    let bytes = cx.buffers.bytes(row.packet);
+    let is_tag = |at: u16| EtherType(u16::from_be_bytes([bytes[at as usize - 2], bytes[at as usize - 1]])).is_tag();
+    let tag = TAG_LEN as u16;
+    let tags = (0..MAX_TAGS).take_while(|tags| is_tag(first + tags * tag)).count() as u16;
+    first + tags * tag
 }
 
 /// That of a family.

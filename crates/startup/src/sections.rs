@@ -88,7 +88,7 @@ const INSTEAD: [(&str, &str); 11] = [
     ("l3fib", "tables grow as needed"),
     ("mpls", "tables grow as needed"),
     ("node", "each node takes the best of what the processor can do"),
-    ("linux-cp", "'ip punt redirect' gives the host its packets"),
+    ("linux-cp", "'lcp create' makes pairs"),
     ("tuntap", "'create tap' makes the host's end"),
     ("unix-cli", "sessions are set by 'cli-' keys of 'unix'"),
 ];

@@ -83,8 +83,6 @@ const ABSENT: &[(&str, &str)] = &[
     ("show ip6 mfib", ""),
     ("igmp", ""),
     ("lb", ""),
-    ("lcp", "`ip punt redirect` gives the host its packets"),
-    ("show lcp", "`show ip punt redirect` lists what the host is given"),
     ("flowprobe", "`set interface span` copies packets to another interface"),
     ("ipfix", "`set interface span` copies packets to another interface"),
     ("set ipfix", "`set interface span` copies packets to another interface"),

@@ -70,6 +70,10 @@ fn ways(ports: &[Port; 3]) -> Vec<Way> {
     spoilt[24] ^= 0xff;
     let bridges = MacAddress([1, 0x80, 0xc2, 0, 0, 0]);
     let spanning_tree = ethernet(bridges, host_mac(ip("10.0.0.2")), 38, &[&[0x42, 0x42, 3][..], &[0; 35]].concat());
+    let lldp = ethernet(bridges, host_mac(ip("10.0.0.2")), 0x88cc, &[0; 50]);
+    let stranger = MacAddress([2, 0, 0, 0, 0, 77]);
+    let said = arp(1, (stranger, "10.0.0.77"), (MacAddress::default(), "10.0.0.77"));
+    let announcement = ethernet(MacAddress([0xff; 6]), stranger, 0x806, &said);
     let way = |arc, at, frame: &Vec<u8>, expected: Option<&Vec<u8>>| Way {
         arc,
         at,
@@ -95,6 +99,8 @@ fn ways(ports: &[Port; 3]) -> Vec<Way> {
         way("ip6-punt", 0, &here6, None),
         way("error-drop", 0, &spoilt, None),
         way("l2-input", 0, &spanning_tree, None),
+        way("l2-input", 0, &lldp, None),
+        way("arp", 0, &announcement, None),
         way("interface-output", 1, &ip4, Some(&after4)),
         way("interface-output", 1, &ip6, Some(&after6)),
     ]
@@ -145,7 +151,9 @@ fn a_feature_that_only_looks_sees_each_packet_once_and_changes_nothing() {
             }
         }
     }
-    assert_eq!(bed.errors().get(&("dispatcher".into(), "edge leads nowhere".into())), None);
+    let errors = bed.errors();
+    assert_eq!(errors.get(&("dispatcher".into(), "edge leads nowhere".into())), None);
+    assert!(errors[&("llc-input".into(), "unknown ethernet type".into())] > 0, "what a feature passes on ends by name");
 }
 
 /// Control may enable a feature before its rule is published, and disable it after the rule is gone.

@@ -159,7 +159,7 @@ fn unknown_neighbours_are_learned_from_announcements_only_when_that_is_set() {
     let (mut bed, [_, e1, _]) = Bed::with_three_ports();
     for operation in [REQUEST, REPLY] {
         let moved = bed.errors_of(|_| announce(&e1, operation, (HOST, "10.0.1.9")));
-        assert_eq!(moved, error("arp-input", "ARP probe or announcement dropped", 1));
+        assert_eq!(moved, error("arp-reply", "ARP probe or announcement dropped", 1));
         assert_eq!(state(&bed, &e1, "10.0.1.9"), None);
     }
     bed.command("set arp accept enable").unwrap();
@@ -176,7 +176,7 @@ fn unknown_neighbours_are_learned_from_announcements_only_when_that_is_set() {
 fn replies_are_believed_when_asked_for_and_the_first_is_taken_once() {
     let (mut bed, [e0, e1, _]) = Bed::with_three_ports();
     let moved = bed.errors_of(|_| reply(&e1, (HOST, UNKNOWN), "10.0.1.1"));
-    assert_eq!(moved, error("arp-input", "ARP reply not asked for", 1));
+    assert_eq!(moved, error("arp-reply", "ARP reply not asked for", 1));
     let frame = e0.receive_packet(&to_unknown(1));
     bed.run();
     e1.sent();
@@ -249,7 +249,7 @@ fn requests_are_answered_and_news_learned_at_the_rates_set() {
         bed.run();
     };
     let moved = bed.errors_of(flood);
-    let count = |reason: &str| moved.get(&("arp-input".to_string(), reason.to_string())).copied().unwrap_or(0);
+    let count = |reason: &str| moved.get(&("arp-reply".to_string(), reason.to_string())).copied().unwrap_or(0);
     let (sent, limited) = (count("ARP replies sent"), count("ARP replies limited by rate"));
     assert_eq!(sent + limited, 200);
     assert!((20..100).contains(&sent), "{sent}");
@@ -261,7 +261,7 @@ fn requests_are_answered_and_news_learned_at_the_rates_set() {
     let moved = bed.errors_of(|_| {
         (0..100).for_each(|n| announce(&e0, REQUEST, (MacAddress([2, 2, 0, 0, 0, n]), "10.0.0.10")));
     });
-    assert!(moved[&("arp-input".into(), "ARP learning limited by rate".into())] > 50, "{moved:?}");
+    assert!(moved[&("arp-reply".into(), "ARP learning limited by rate".into())] > 50, "{moved:?}");
 }
 
 #[test]
@@ -592,7 +592,7 @@ fn an_address_is_defended_once_in_ten_seconds_and_the_conflict_shown() {
     (0..3).for_each(|_| request(&e0, (HOST, "10.0.0.1"), "10.0.0.9"));
     reply(&e0, (HOST, "10.0.0.1"), "10.0.0.1");
     let moved = bed.errors_of(|_| {});
-    assert_eq!(moved, error("arp-input", "IP4 source address matches local interface", 4));
+    assert_eq!(moved, error("arp-reply", "IP4 source address matches local interface", 4));
     assert_eq!(e0.sent(), [announcement]);
     let shown = bed.json("show arp conflicts");
     let conflict = &shown["conflicts"][0];
@@ -602,7 +602,7 @@ fn an_address_is_defended_once_in_ten_seconds_and_the_conflict_shown() {
     assert_eq!(bed.json("show arp conflicts")["conflicts"].as_array().unwrap().len(), 0);
     // Our own message, reflected by the link, is no conflict.
     let moved = bed.errors_of(|_| request(&e0, (e0.mac, "10.0.0.1"), "10.0.0.9"));
-    assert_eq!(moved, error("arp-input", "ARP message of ours came back", 1));
+    assert_eq!(moved, error("arp-reply", "ARP message of ours came back", 1));
     assert_eq!(bed.json("show arp conflicts")["conflicts"].as_array().unwrap().len(), 0);
 }
 
@@ -641,7 +641,7 @@ fn addresses_routed_elsewhere_are_answered_for_where_that_is_set() {
     ] {
         assert_eq!(asked(&mut bed, &e0, "10.0.0.9", target), answered, "{target}");
     }
-    let proxied = bed.errors()[&("arp-input".into(), "Proxy ARP replies sent".into())];
+    let proxied = bed.errors()[&("arp-reply".into(), "Proxy ARP replies sent".into())];
     assert_eq!(proxied, 4);
     assert_eq!(state(&bed, &e0, "10.0.0.9"), learned(HOST), "who asks will be talked to");
     // A host that probes whether its address is free must not learn that it is taken.
@@ -737,6 +737,6 @@ fn conflicts_are_told_at_a_rate() {
     // Reports are limited: too many would fill control's queue, and other events would be lost.
     (0..100u8).for_each(|n| announce(&e0, REQUEST, (MacAddress([2, 0xee, 0, 0, 0, n]), "10.0.0.1")));
     let moved = bed.errors_of(|_| {});
-    assert_eq!(moved, error("arp-input", "IP4 source address matches local interface", 100));
+    assert_eq!(moved, error("arp-reply", "IP4 source address matches local interface", 100));
     assert!(bed.command("show arp conflicts").unwrap().contains("02:ee:00:00:00:09"), "the tenth is the last");
 }

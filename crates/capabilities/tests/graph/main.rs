@@ -32,6 +32,7 @@ mod inspect;
 mod interfaces;
 mod ip6;
 mod layers;
+mod linux_cp;
 mod listing;
 mod local;
 mod local6;

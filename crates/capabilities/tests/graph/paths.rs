@@ -20,12 +20,14 @@ const SPEAKING: [&str; 12] = [
 ];
 
 /// For each parameter that names a path a line in which it is `{}`: a new one needs its line here.
-const LINES: [(&str, &str, &str); 9] = [
+const LINES: [(&str, &str, &str); 11] = [
     ("create interface af_xdp", "file", "create interface af_xdp host-if none0 prog {}"),
     ("create interface af_xdp", "namespace", "create interface af_xdp host-if none0 netns {}"),
     ("create memif socket", "file", "create memif socket id 7 filename {}"),
     ("create tap", "namespace", "create tap id 7 host-ns {}"),
     ("ip route load", "file", "ip route load {}"),
+    ("lcp create", "namespace", "lcp create e0 host-if x0 netns {}"),
+    ("lcp default netns", "namespace", "lcp default netns {}"),
     ("load", "file", "load {}"),
     ("packet-generator new", "pcap", "packet-generator new { name x interface pg0 pcap {} }"),
     ("pcap trace", "file", "pcap trace rx file {}"),

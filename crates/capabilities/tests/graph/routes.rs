@@ -588,11 +588,11 @@ fn a_next_hop_on_the_link_is_asked_for_and_listened_to() {
     assert_eq!(goes_to(&mut bed, e0, &ports[1..], "99.0.0.2"), None);
     e1.receive(ethernet(e1.mac, hop, 0x0806, &arp(REPLY, (hop, "99.0.0.2"), (e1.mac, "10.0.1.1"))));
     let moved = bed.errors_of(|_| {});
-    assert_eq!(moved, crate::bed::error("arp-input", "IP4 source address not local to subnet", 1));
+    assert_eq!(moved, crate::bed::error("arp-reply", "IP4 source address not local to subnet", 1));
     // Nor is it accepted on another link.
     ports[2].receive(ethernet(ports[2].mac, hop, 0x0806, &arp(REPLY, (hop, "99.0.0.1"), (ports[2].mac, "10.0.2.1"))));
     let moved = bed.errors_of(|_| {});
-    assert_eq!(moved, crate::bed::error("arp-input", "IP4 source address not local to subnet", 1));
+    assert_eq!(moved, crate::bed::error("arp-reply", "IP4 source address not local to subnet", 1));
     // The next hop stays reachable as long as one route says `onlink`.
     bed.command("ip route del 50.0.0.0/8").unwrap();
     assert_eq!(goes_to(&mut bed, e0, &ports[1..], "51.0.0.1"), Some(hop));
@@ -779,7 +779,7 @@ fn an_unnumbered_interface_speaks_with_the_address_of_another() {
     let request = arp(REQUEST, (peer, "192.0.2.2"), (MacAddress::ZERO, "192.0.2.1"));
     p.receive(ethernet(MacAddress::BROADCAST, peer, 0x0806, &request));
     let moved = bed.errors_of(|_| {});
-    assert_eq!(moved, crate::bed::error("arp-input", "IP4 source address not local to subnet", 1));
+    assert_eq!(moved, crate::bed::error("arp-reply", "IP4 source address not local to subnet", 1));
     bed.command("ip route add 192.0.2.2/32 via p").unwrap();
     p.receive(ethernet(MacAddress::BROADCAST, peer, 0x0806, &request));
     bed.run();

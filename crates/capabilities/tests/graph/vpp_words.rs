@@ -3,6 +3,14 @@
 
 /// Lines that are read, by the command that they are one of.
 const READ: &[(&str, &str)] = &[
+    ("lcp create", "lcp create e0 host-if xe0"),
+    ("lcp create", "lcp create e0 host-if xe0 netns dataplane"),
+    ("lcp create", "lcp create sw_if_index 1 host-if xe0"),
+    ("lcp delete", "lcp delete e0"),
+    ("lcp default netns", "lcp default netns dataplane"),
+    ("lcp default netns", "lcp default clear netns"),
+    ("show lcp", "show lcp"),
+    ("show lcp", "show lcp phy e0"),
     ("ip route add", "ip route 172.16.23.0/24 via 10.0.0.2 e0"),
     ("ip route add", "ip route add 172.16.24.0/24 table 7 via 10.0.0.2 e0"),
     ("ip route add", "ip route add table 7 172.16.24.0/24 via 10.0.0.2 e0"),
@@ -366,7 +374,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("ipsec sa add 10 spi 1000 esp", "not in this version"),
     ("set acl-plugin acl permit", "not in this version; 'set urpf'"),
     ("policer add name x", "not in this version"),
-    ("lcp create e0 host-if e0", "not in this version"),
     ("show event-logger all", "not in this version; 'show logging'"),
     ("create interface rdma host-if enp1s0f0 name rdma0", "not in this version; 'create host-interface'"),
     ("show bond details", "not in this version"),

@@ -52,6 +52,7 @@ fn create_tap(router: &mut Router, args: &Args) -> Result<Box<dyn Reply>, Comman
         host_mtu: args.optional("mtu")?,
         hw_address: args.optional("mac")?,
         queues: args.optional("queues")?.unwrap_or(1),
+        ..TapOptions::default()
     };
     create(router, args.optional_text("name"), Box::new(TapConfig(options)))
 }

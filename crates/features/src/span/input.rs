@@ -5,13 +5,9 @@
 
 use super::mirror::{self, COUNTERS};
 use super::{INPUT, Listeners};
-use graph::{Expand, Expansion, NodeSpec, PerInterface, Row, Snapshot, Vector, edge, flag};
+use graph::{Expand, Expansion, NodeSpec, PerInterface, Snapshot, Vector, edge};
+use router::headers::network_header;
 use std::fmt;
-use wire::ethernet::{EtherType, HEADER_LEN};
-
-/// Bytes of a VLAN tag, and how many are looked past.
-const TAG: u16 = 4;
-const MAX_TAGS: u16 = 2;
 
 pub fn spec() -> NodeSpec {
     NodeSpec { name: INPUT.into(), edges: &[], counters: COUNTERS, trace }
@@ -32,24 +28,12 @@ impl Expand for SpanInput {
         for i in 0..vector.len() {
             let mut row = vector.row(i);
             if let Some(listeners) = self.listeners.get(x.cx.round, row.rx_interface) {
-                row.l3 = network_header(x, &row);
+                row.l3 = network_header(x.cx, &row);
                 mirror::copy(x, &row, &listeners.rx);
             }
         }
         vector.set_edges(edge::CONTINUE);
     }
-}
-
-/// Where the network header is, from which what is left to do is counted.
-fn network_header(x: &Expansion<'_, '_>, row: &Row) -> u16 {
-    let first = row.l2 + HEADER_LEN as u16;
-    if row.flags & flag::OFFLOAD == 0 {
-        return first;
-    }
-    let bytes = x.cx.buffers.bytes(row.packet);
-    let is_tag = |at: u16| EtherType(u16::from_be_bytes([bytes[at as usize - 2], bytes[at as usize - 1]])).is_tag();
-    let tags = (0..MAX_TAGS).take_while(|tags| is_tag(first + tags * TAG)).count() as u16;
-    first + tags * TAG
 }
 
 fn trace(snapshot: &Snapshot, f: &mut dyn fmt::Write) -> fmt::Result {

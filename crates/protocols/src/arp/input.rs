@@ -1,4 +1,4 @@
-//! `arp-input`: checks ARP messages, answers requests for our addresses and for those of proxy ARP, and reports changes
+//! `arp-reply`: checks ARP messages, answers requests for our addresses and for those of proxy ARP, and reports changes
 //! to the control thread.
 //!
 //! Reads: the ARP message at `l3`, `rx_interface`. Writes: the reply in place. Next:
@@ -9,7 +9,7 @@
 //! follows a host that changes its Ethernet address. It learns no other sender: unrequested messages would let any host
 //! fill the table, or take another host's place before that host is known.
 
-use graph::{Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
+use graph::{ArcIndex, Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
 use router::events::EventSender;
 use router::interface::{InterfaceView, SharedViews};
 use router::ip::Fibs4;
@@ -21,6 +21,7 @@ use router::neighbour::limit::{Bucket, ByInterface};
 use router::neighbour::policy::{Policy, SharedPolicy};
 use router::neighbour::table::{Entry, Shared};
 use router::neighbour::{Evidence, NeighbourKey};
+use router::reply::marks::ANSWERED;
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -99,6 +100,43 @@ graph::edges! {
         /// The control thread is overloaded, so the router did not learn the sender's address. The router learns it
         /// when it asks again.
         ControlBusy => drop "control is busy, not learned",
+        /// The host that this interface leads to answers the request (`lcp create`). The router only learned from it.
+        HostAnswers => end "ARP request that the host answers",
+    }
+}
+
+mod begin {
+    graph::edges! {
+        pub enum Edge {
+            Message => next "arp-reply",
+            Features => arc "arp",
+        }
+    }
+}
+
+/// The arc of ARP messages.
+pub const ARC: &str = "arp";
+/// The node that begins it.
+pub const BEGIN: &str = "arp-input";
+/// The node in which it ends.
+pub const NODE: &str = "arp-reply";
+
+/// `arp-input`: where ARP messages come in. It begins the arc `arp`.
+///
+/// Reads: `rx_interface`. Writes: nothing. Next: along the arc; `arp-reply`.
+pub struct Begin {
+    pub arc: ArcIndex,
+}
+
+pub fn begin_spec() -> NodeSpec {
+    NodeSpec { name: BEGIN.into(), edges: begin::Edge::EDGES, counters: &[], trace }
+}
+
+impl Map for Begin {
+    fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
+        for i in 0..vector.len() {
+            vector.send(i, cx.chain(self.arc, vector.rx_interfaces()[i]), begin::Edge::Message.into());
+        }
     }
 }
 
@@ -138,7 +176,7 @@ const CONFLICTS_TOLD: u32 = 10;
 const VRRP: [u8; 5] = [0x00, 0x00, 0x5e, 0x00, 0x01];
 
 pub fn spec() -> NodeSpec {
-    NodeSpec { name: "arp-input".into(), edges: Edge::EDGES, counters: COUNTERS, trace }
+    NodeSpec { name: NODE.into(), edges: Edge::EDGES, counters: COUNTERS, trace }
 }
 
 /// The tables that the node reads.
@@ -273,7 +311,7 @@ impl ArpInput {
     ) -> Edge {
         let is_news = entry.is_none_or(|entry| entry.word().mac() != Some(arp.sender_mac));
         let answered = self.answer(cx, row, view, policy, arp, counter);
-        if answered != Edge::Reply {
+        if !matches!(answered, Edge::Reply | Edge::HostAnswers) {
             return answered;
         }
         // RFC 826: the router will soon send to a host that asks for its address.
@@ -295,6 +333,9 @@ impl ArpInput {
         arp: &Arp,
         counter: usize,
     ) -> Edge {
+        if row.flags & ANSWERED != 0 {
+            return Edge::HostAnswers;
+        }
         if !self.replies.of(view.index).take(cx.now, policy.rates.ip4.replies) {
             return Edge::RepliesLimited;
         }

@@ -15,21 +15,24 @@ use router::ip::on_link::OnLink;
 use router::neighbour::glean::{self, Glean};
 use router::neighbour::resolve::{self, Resolve};
 use router::neighbour::resolver::{Resolver, Resolvers};
+use router::reply::marks::ANSWERED;
 use router::{Error, Router};
 use wire::Family;
 
 pub const CAPABILITY: Description = Description {
     name: "arp",
     description: "Address Resolution Protocol (RFC 826)",
+    flags: ANSWERED,
+    arcs: &[(input::ARC, input::NODE)],
     start,
-    nodes: &["arp-input", "ip4-glean", "ip4-arp"],
+    nodes: &[input::BEGIN, input::NODE, "ip4-glean", "ip4-arp"],
     commands: cli::register,
     statements: &[(Phase::Neighbours, Part::Few(config::statements))],
     chapters: &[Chapter {
         stage: Stage::Network,
         title: "ARP",
         about: "Questions and answers about neighbours (RFC 826), and packets that wait for an answer.",
-        nodes: &["arp-input", "ip4-glean", "ip4-arp"],
+        nodes: &[input::BEGIN, input::NODE, "ip4-glean", "ip4-arp"],
     }],
     ..Description::NONE
 };
@@ -46,6 +49,8 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
         objects: core.objects.clone(),
         routes,
     };
+    let arc = graph.arc(input::ARC)?;
+    graph.register(input::begin_spec(), move |_| Behaviour::Map(Box::new(input::Begin { arc })))?;
     let sender = events.clone();
     graph.register(input::spec(), move |_| {
         Behaviour::Map(Box::new(input::ArpInput::new(tables.clone(), sender.clone())))

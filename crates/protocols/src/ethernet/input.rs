@@ -387,7 +387,7 @@ fn give(
 #[inline]
 fn send(cx: &Context<'_>, vector: &mut Vector, i: usize, edge: Edge, l2: ArcIndex) {
     let chain = match edge {
-        Edge::Llc => cx.chain(l2, vector.rx_interfaces()[i]),
+        Edge::Llc | Edge::UnknownType => cx.chain(l2, vector.rx_interfaces()[i]),
         _ => None,
     };
     vector.send(i, chain, edge.into());

@@ -1,12 +1,15 @@
 //! `llc-input`: frames with an IEEE 802.3 length, classified by their IEEE 802.2 (LLC) header.
 //!
+//! It ends the arc `l2-input`, by which frames of unknown ethertypes come, too.
+//!
 //! Reads: `l2`, `l3` (at the LLC header), `length`. Writes: nothing. Next: `snap-input`; all other frames are punted,
 //! counted by interface and by protocol. No node takes punted frames yet.
 
 use super::head;
-use graph::{Context, CounterTable, Map, NodeSpec, Snapshot, Vector};
+use graph::{Context, CounterTable, Map, NodeSpec, Row, Snapshot, Vector};
 use std::fmt;
 use std::sync::Arc;
+use wire::ethernet::EtherType;
 
 graph::edges! {
     pub enum Edge {
@@ -33,6 +36,9 @@ graph::edges! {
         /// The LLC frame claims to carry SNAP (SAP 0xaa), but is not unnumbered information (RFC 1042). This router
         /// does not support link-layer connections.
         Control => note "punted: llc control != 0x3",
+        /// The frame carries a protocol that this router does not process, such as LLDP, and no feature of its
+        /// interface took it. Normal.
+        UnknownType => note "unknown ethernet type",
     }
 }
 
@@ -71,12 +77,19 @@ fn kind(header: &[u8]) -> Edge {
     }
 }
 
+/// Whether the frame has an ethertype in place of a length (IEEE 802.3, 3.2.6).
+fn has_ethertype(cx: &Context<'_>, row: &Row) -> bool {
+    let bytes = cx.buffers.bytes(row.packet);
+    let word = |at: usize| EtherType(u16::from_be_bytes([bytes[at], bytes[at + 1]]));
+    (row.l3 as usize).checked_sub(2).is_some_and(|at| !word(at).is_length())
+}
+
 impl Map for LlcInput {
     fn process(&mut self, cx: &mut Context<'_>, vector: &mut Vector) {
         for i in 0..vector.len() {
             let row = vector.row(i);
-            let to = kind(head(cx, &row));
-            if !matches!(to, Edge::Snap | Edge::Truncated) {
+            let to = if has_ethertype(cx, &row) { Edge::UnknownType } else { kind(head(cx, &row)) };
+            if !matches!(to, Edge::Snap | Edge::Truncated | Edge::UnknownType) {
                 self.punts.add(cx.thread, row.rx_interface.0 as usize, 0, 1);
             }
             vector.set_edge(i, to.into());

@@ -203,7 +203,7 @@ impl Ip4Input {
         {
             return fault;
         }
-        let to = addresses(cx, row);
+        let to = addresses(cx, row, view.is_some_and(|view| view.all_groups));
         if has_options && matches!(to, Edge::Lookup | Edge::Local) {
             // `ip4-options` and the lookup after it need the destination address.
             row.target = ipv4::Header::new_unchecked(visible(cx, row)).dst().into();
@@ -283,7 +283,7 @@ pub(crate) fn bad_fragment(cx: &Context<'_>, row: &Row) -> Option<Edge> {
 }
 
 /// RFC 1812 5.3.7: packets with addresses that no host can have are not forwarded.
-fn addresses(cx: &Context<'_>, row: &mut Row) -> Edge {
+fn addresses(cx: &Context<'_>, row: &mut Row, all_groups: bool) -> Edge {
     let destination = if row.flags & check::SPECIAL_DESTINATION == 0 { None } else { Some(Ipv4Addr::from(row.target)) };
     let is_broadcast = destination.is_some_and(|address| address.is_broadcast());
     if row.flags & check::MARTIAN_SOURCE != 0 {
@@ -295,6 +295,10 @@ fn addresses(cx: &Context<'_>, row: &mut Row) -> Edge {
     }
     match destination {
         None => Edge::Lookup,
+        Some(address) if address.is_multicast() && all_groups => {
+            row.target = Leaf::new(class::RECEIVE, 0).0;
+            Edge::Local
+        }
         Some(address) if address.is_multicast() => Edge::Multicast,
         Some(_) if is_broadcast => {
             // The packet was for all hosts, whatever its frame: no error about it may be sent (RFC 1812 4.3.2.7).

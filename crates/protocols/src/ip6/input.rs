@@ -277,7 +277,7 @@ fn judge_destination(destination: Ipv6Addr, view: &Ip6View) -> Result<Edge, Edge
     if destination.is_multicast() {
         return match ipv6::scope(destination) {
             ipv6::Scope::Interface => Err(Edge::GroupOfNoLink),
-            _ if view.is_member(destination) => Ok(Edge::Local),
+            _ if view.is_member(destination) || view.all_groups => Ok(Edge::Local),
             _ => Err(Edge::Multicast),
         };
     }

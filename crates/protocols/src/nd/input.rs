@@ -18,6 +18,7 @@ use router::neighbour::limit::{Bucket, ByInterface};
 use router::neighbour::policy::{Policy, SharedPolicy};
 use router::neighbour::table::{Entry, Shared};
 use router::neighbour::{Evidence, NeighbourKey};
+use router::reply::marks::ANSWERED;
 use std::fmt;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -114,6 +115,9 @@ graph::edges! {
         ControlBusy => drop "control is busy, not learned",
         /// The interface was deleted while the message was being processed. A few are normal at that moment.
         NoInterface => note "interface is gone",
+        /// The host that this interface leads to answers the solicitation (`lcp create`). The router only learned from
+        /// it.
+        HostAnswers => end "solicitation that the host answers",
     }
 }
 
@@ -280,7 +284,8 @@ impl NdInput {
         {
             return Err(Edge::ForeignSender);
         }
-        if !self.replies.of(view.index).take(cx.now, policy.rates.ip6.replies) {
+        let host_answers = row.flags & ANSWERED != 0;
+        if !host_answers && !self.replies.of(view.index).take(cx.now, policy.rates.ip6.replies) {
             return Err(Edge::RepliesLimited);
         }
         // To all nodes, because the sender of a probe has no address yet (RFC 4861 7.2.4).
@@ -293,8 +298,10 @@ impl NdInput {
         // may answer for its anycast address, and no answer overrides another (RFC 4861 7.2.7).
         let flags = AdvertisementFlags { router: is_ours || is_anycast, solicited: !is_probe, overrides: is_ours };
         let from = if is_anycast { view.ip6.address_towards(to).ok_or(Edge::Tentative)? } else { target };
-        answer(cx, row, view, (to, to_mac), (from, target), flags);
-        cx.count(SENT, 1);
+        if !host_answers {
+            answer(cx, row, view, (to, to_mac), (from, target), flags);
+            cx.count(SENT, 1);
+        }
         if let Some(mac) = told {
             let key = NeighbourKey::new(view.index, sender.source);
             let entry = tables.neighbours.get(cx.round, &key);
@@ -304,7 +311,7 @@ impl NdInput {
                 cx.count(ASKERS_NOT_LEARNED, 1);
             }
         }
-        Ok(Edge::Reply)
+        Ok(if host_answers { Edge::HostAnswers } else { Edge::Reply })
     }
 
     /// Another station probes for an address that we are probing, too (RFC 4862 5.4.3).

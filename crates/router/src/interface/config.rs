@@ -37,6 +37,8 @@ struct InterfaceStatements {
 enum Turn {
     Devices,
     Tunnels,
+    /// Those that follow another, of any kind.
+    Followers,
     Borrowers,
 }
 
@@ -64,7 +66,10 @@ impl Statements for InterfaceStatements {
         for interface in router.interfaces.behind(self.last) {
             self.last = Some(interface.index);
             let is_tunnel = router.ip.tunnels.contains_key(&interface.index);
+            let follows = interface.creation.as_ref().is_some_and(|creation| creation.follows().is_some());
             match self.turn {
+                Turn::Followers if follows => of_interface(router, interface, into),
+                _ if follows => {}
                 Turn::Borrowers => of_borrower(router, interface, into),
                 Turn::Devices if interface.sub.is_none() && !is_tunnel => {
                     of_maker(router, interface, into);
@@ -76,7 +81,7 @@ impl Statements for InterfaceStatements {
                     of_interface(router, interface, into);
                     self.parent = Some((interface.index, None));
                 }
-                Turn::Devices | Turn::Tunnels => {}
+                Turn::Devices | Turn::Tunnels | Turn::Followers => {}
             }
             if self.sub_interfaces(router, into, most) || into.len() >= most {
                 return true;
@@ -85,7 +90,8 @@ impl Statements for InterfaceStatements {
         self.last = None;
         self.turn = match self.turn {
             Turn::Devices => Turn::Tunnels,
-            Turn::Tunnels => Turn::Borrowers,
+            Turn::Tunnels => Turn::Followers,
+            Turn::Followers => Turn::Borrowers,
             Turn::Borrowers => return false,
         };
         true
@@ -125,10 +131,13 @@ pub fn in_table(interface: &Interface, mut statement: Statement) -> Statement {
 fn of_interface(router: &Router, interface: &Interface, into: &mut Vec<Statement>) {
     let (name, ip) = (&interface.name, &router.ip);
     if let Some(creation) = &interface.creation {
-        let mut made = Statement::new(creation.command(name), removal(name));
+        let mut made = Statement::new(creation.command(name), creation.undo(name));
         made.claims = creation.claims();
         made.needs.extend(creation.needs());
         into.push(made);
+        if creation.follows().is_some() {
+            return;
+        }
     }
     if let Some(sub) = &interface.sub {
         let parent = interface.parent_name().to_string();

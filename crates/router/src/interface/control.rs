@@ -111,6 +111,7 @@ impl Router {
             tag: None,
             proxy_arp: false,
             mpls: false,
+            all_groups: false,
             addresses: Vec::new(),
             leased: None,
             has_dhcp_client: false,
@@ -340,6 +341,16 @@ impl Router {
         Ok(())
     }
 
+    /// Has an interface take packets to all groups, not only to those of the router: somebody else is a member.
+    ///
+    /// # Errors
+    /// When there is no such interface.
+    pub fn set_all_groups(&mut self, index: InterfaceIndex, takes: bool) -> Result<(), Error> {
+        self.interfaces.get_mut(index)?.all_groups = takes;
+        self.publish_facts();
+        Ok(())
+    }
+
     /// Answers ARP requests for the addresses of `set arp proxy`, or not.
     ///
     /// # Errors
@@ -420,7 +431,7 @@ impl Router {
             addresses: self.interfaces.addresses_of(interface),
             ip4_enabled: interface.is_ip4_enabled(),
             ip4_table: interface.ip4.table,
-            ip6: Ip6View::new(&interface.ip6),
+            ip6: Ip6View::new(&interface.ip6).taking_all_groups(interface.all_groups),
             source_check: interface.ip4.source_check,
             tags: interface.tags,
             tx: interface.exit(Exit::Device),
@@ -428,6 +439,7 @@ impl Router {
             output: interface.exit(Exit::Frames),
             proxy_arp: interface.proxy_arp,
             mpls: interface.mpls,
+            all_groups: interface.all_groups,
         };
         let mut book = self.interfaces.book.borrow_mut();
         let mut has_changed = false;

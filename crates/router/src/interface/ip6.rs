@@ -108,6 +108,8 @@ pub struct Ip6View {
     proxied: Vec<Ipv6Addr>,
     /// The object of what goes onto its link.
     pub on_link: Option<u32>,
+    /// It takes packets to all groups, not only to its own.
+    pub all_groups: bool,
 }
 
 /// The address that every router on a network answers for: the first of the network (RFC 4291 section 2.6.1). A link
@@ -129,7 +131,13 @@ impl Ip6View {
         groups.dedup();
         groups.retain(|_| link_local.is_some());
         let (addresses, standing) = (settings.addresses.clone(), settings.standing.clone());
-        Ip6View { table, source_check, link_local, addresses, standing, groups, proxied, on_link }
+        Ip6View { table, source_check, link_local, addresses, standing, groups, proxied, on_link, all_groups: false }
+    }
+
+    #[must_use]
+    pub fn taking_all_groups(mut self, all_groups: bool) -> Ip6View {
+        self.all_groups = all_groups;
+        self
     }
 
     pub fn groups(&self) -> impl Iterator<Item = Ipv6Addr> + '_ {

@@ -5,7 +5,7 @@
 //! the kind that it needs ([`Interface::options`]).
 
 use super::Interface;
-
+use super::config::removal;
 use crate::{Devices, Error, Router};
 use drivers::{Device, OpenError};
 use graph::InterfaceIndex;
@@ -22,6 +22,16 @@ pub trait InterfaceConfig: Any + fmt::Debug + Send + Sync {
 
     /// The command that creates it under a name.
     fn command(&self, name: &str) -> String;
+
+    /// The command that removes it.
+    fn undo(&self, name: &str) -> String {
+        removal(name)
+    }
+
+    /// The interface whose settings it follows, so that none of its own are stated.
+    fn follows(&self) -> Option<InterfaceIndex> {
+        None
+    }
 
     /// What only one interface can have: a host interface in its namespace ([`host_claim`]), or a number.
     fn claims(&self) -> Vec<String> {

@@ -65,6 +65,8 @@ pub struct Interface {
     pub proxy_arp: bool,
     /// It accepts labelled packets.
     pub mpls: bool,
+    /// It takes packets to all groups.
+    pub all_groups: bool,
     pub addresses: Vec<Prefix4>,
     /// The one of `addresses` that a DHCP server leased.
     pub leased: Option<Prefix4>,

@@ -47,6 +47,8 @@ pub struct InterfaceView {
     pub proxy_arp: bool,
     /// It takes labelled packets.
     pub mpls: bool,
+    /// It takes packets to all groups, not only to those of the router.
+    pub all_groups: bool,
 }
 
 impl InterfaceView {

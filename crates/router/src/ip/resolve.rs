@@ -228,7 +228,7 @@ impl Router {
         }
     }
 
-    /// Makes a neighbour reachable for a list that requires it, by a route of its own. The route also makes `arp-input`
+    /// Makes a neighbour reachable for a list that requires it, by a route of its own. The route also makes `arp-reply`
     /// accept messages from that neighbour.
     fn hold_on_link(&mut self, key: NeighbourKey) -> Result<(), Error> {
         if !self.ip.dependents.insist(key) {

@@ -8,3 +8,6 @@ pub const PUNTED: u32 = graph::flag::claimable(1);
 
 /// The packet was received with a label, whose entry stands before its network header.
 pub const BEHIND_LABEL: u32 = graph::flag::claimable(7);
+
+/// The host answers the packet, and the router only learns from it.
+pub const ANSWERED: u32 = graph::flag::claimable(8);

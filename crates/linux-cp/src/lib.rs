@@ -1,0 +1,106 @@
+//! The Linux control plane: interfaces of the router have a second side in Linux, where routing daemons and operators
+//! find ordinary network interfaces.
+//!
+//! A *pair* is an interface of the router and a TAP whose other end is in Linux ([`control`]). Frames that are not for
+//! forwarding go to Linux: packets for the router's addresses and for groups, ARP, Neighbor Discovery, and frames of
+//! protocols that the router does not know ([`to_host`]). Linux answers them. What Linux sends leaves by the router's
+//! interface as it is, without a lookup ([`from_host`]).
+//!
+//! ```text
+//!  wire ──▶ e0 ─▶ ethernet-input ─▶ … ip4-local, ip6-local, arp, l2-input ─▶ linux-cp-punt… ──▶ tap1 ──▶ Linux: xe0
+//!  wire ◀── e0-output ◀─────────────────────────────────────────────────────── linux-cp-xc ◀── tap1 ◀── Linux: xe0
+//! ```
+#![forbid(unsafe_code)]
+
+mod cli;
+mod control;
+mod from_host;
+mod pair;
+mod to_host;
+
+pub use control::{LcpError, Pair, Pairs, create, delete, join};
+
+use graph::directory::{Column, Of};
+use graph::{Behaviour, InterfaceIndex};
+use router::Error;
+use router::capability::{Chapter, Description, FeatureSpec, Part, Phase, Stage, Starting, no_more};
+use router::interface::kind::InterfaceKind;
+use startup::{Key, Section};
+use wire::MacAddress;
+
+/// The capabilities of this crate.
+pub const CAPABILITIES: router::capability::List = &[&CAPABILITY];
+
+pub const CAPABILITY: Description = Description {
+    name: "linux-cp",
+    description: "Linux control plane: interfaces of the router as interfaces of Linux",
+    log_classes: &[("linux_cp", "linux-cp")],
+    codes: &[LcpError::CODES],
+    sections: &[Section::new("linux-cp", KEYS)],
+    start,
+    hears: control::hears,
+    commands: cli::register,
+    statements: &[(Phase::Services, Part::Few(control::statements))],
+    kinds: &[InterfaceKind { driver: pair::DRIVER, specimen: || Box::new(pair::PairConfig::default()), port: None }],
+    nodes: &[to_host::NODES[0], to_host::NODES[1], to_host::NODES[2], to_host::NODES[3], from_host::NODE],
+    features: &[
+        FeatureSpec::new("ip4-local", to_host::NODES[0], no_more),
+        FeatureSpec::new("ip6-local", to_host::NODES[1], no_more),
+        FeatureSpec::new("arp", to_host::NODES[2], no_more),
+        FeatureSpec::new("l2-input", to_host::NODES[3], no_more),
+        FeatureSpec::new(drivers::input::ARC, from_host::NODE, no_more),
+    ],
+    chapters: &[Chapter {
+        stage: Stage::Local,
+        title: "The Linux control plane",
+        about: "Packets between an interface and its pair in Linux (`lcp create`).",
+        nodes: &[to_host::NODES[0], to_host::NODES[1], to_host::NODES[2], to_host::NODES[3], from_host::NODE],
+    }],
+    ..Description::NONE
+};
+
+const LATER: &str = "this version does not synchronise state with Linux";
+
+/// VPP's keys. Those that do nothing yet say so.
+const KEYS: &[Key] = &[
+    Key::value("default netns", "the name of a network namespace"),
+    Key::value("num-rx-queues", "a number of queues").of(|value| value.number(1, 256).map(drop)),
+    Key::value("num-tx-queues", "a number of queues").idle("each worker sends by itself"),
+    Key::flag("lcp-sync").idle(LATER),
+    Key::flag("lcp-auto-subint").idle(LATER),
+    Key::flag("lcp-sync-unnumbered").idle(LATER),
+    Key::flag("del-static-on-link-down").idle(LATER),
+    Key::flag("del-dynamic-on-link-down").idle(LATER),
+];
+
+/// What nodes read of an interface that has a pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// Where its packets go: the pair's TAP, or from there the router's interface.
+    pub to: InterfaceIndex,
+    /// The Ethernet address of both sides.
+    pub mac: MacAddress,
+}
+
+fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
+    let settings = starting.section("linux-cp");
+    let namespace = settings.text("default netns").map(str::to_string);
+    let queues = settings.get("num-rx-queues").and_then(|entry| entry.value().number(1, 256).ok()).unwrap_or(1);
+    let (to_host, from_host) = (starting.per_interface(), starting.per_interface());
+    let workers = starting.graph.workers();
+    const TO: &[Column] = &[Column::packets("lcp tx packets"), Column::bytes("lcp tx bytes").not_shown()];
+    const FROM: &[Column] = &[Column::packets("lcp rx packets"), Column::bytes("lcp rx bytes").not_shown()];
+    let directory = &mut starting.graph.directory;
+    let sent = directory.table("/if/lcp-tx", workers, Of::Interface, TO, "Packets given to Linux.")?;
+    let taken = directory.table("/if/lcp-rx", workers, Of::Interface, FROM, "Packets that Linux sent.")?;
+    for (number, name) in to_host::NODES.into_iter().enumerate() {
+        let (ways, sent) = (to_host.clone(), sent.clone());
+        let new = move |_| Behaviour::Expand(Box::new(to_host::ToHost::new(number, ways.clone(), sent.clone())));
+        starting.graph.register(to_host::spec(name), new)?;
+    }
+    let ways = from_host.clone();
+    let new = move |_| Behaviour::Map(Box::new(from_host::FromHost::new(ways.clone(), taken.clone())));
+    starting.graph.register(from_host::spec(), new)?;
+    starting.own(Pairs::new(namespace, queues as u16, to_host, from_host));
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! The Linux side of a pair, as a kind of interface: a TAP that `lcp create` makes.
+
+use drivers::tap::{self, TapOptions};
+use drivers::{Device, OpenError, stand_in};
+use graph::InterfaceIndex;
+use router::Router;
+use router::interface::config::removal;
+use router::interface::kind::{InterfaceConfig, host_claim, option};
+use wire::MacAddress;
+
+/// How `show hardware-interfaces` calls it.
+pub const DRIVER: &str = "lcp";
+
+/// The namespace of this process, where it has to be named.
+const OWN_NAMESPACE: &str = "/proc/self/ns/net";
+
+/// What makes one.
+#[derive(Debug, Clone, Default)]
+pub struct PairConfig {
+    /// The router's interface.
+    pub phy: InterfaceIndex,
+    /// Its name, which is in the command.
+    pub phy_name: String,
+    /// The name in Linux.
+    pub host: String,
+    /// The network namespace in Linux; none: the one of this process.
+    pub namespace: Option<String>,
+    /// What `startup.conf` says of pairs that name none. Where a saved configuration is loaded, it holds.
+    pub usual_namespace: Option<String>,
+    /// The Ethernet address of both sides.
+    pub mac: Option<MacAddress>,
+    pub mtu: u16,
+    pub queues: u16,
+}
+
+impl InterfaceConfig for PairConfig {
+    fn default_name(&self, router: &mut Router) -> String {
+        let taken = |router: &Router, name: &str| router.interfaces.find(name).is_ok();
+        let number = (0..).find(|number| !taken(router, &format!("lcp{number}"))).unwrap_or(0u32);
+        format!("lcp{number}")
+    }
+
+    fn command(&self, _: &str) -> String {
+        let namespace = self.namespace.as_deref().unwrap_or(OWN_NAMESPACE);
+        let is_usual = self.namespace == self.usual_namespace;
+        let named = option("netns", (!is_usual).then_some(namespace));
+        format!("lcp create {} host-if {}{named}", self.phy_name, self.host)
+    }
+
+    fn undo(&self, _: &str) -> String {
+        format!("lcp delete {}", self.phy_name)
+    }
+
+    fn claims(&self) -> Vec<String> {
+        vec![host_claim(self.namespace.as_deref(), &self.host)]
+    }
+
+    fn needs(&self) -> Option<String> {
+        Some(removal(&self.phy_name))
+    }
+
+    fn follows(&self) -> Option<InterfaceIndex> {
+        Some(self.phy)
+    }
+
+    fn host(&self) -> Option<String> {
+        Some(self.host.clone())
+    }
+
+    fn open(&self, _: &mut Router, _: &str) -> Result<Device, OpenError> {
+        let device = tap::open(TapOptions {
+            host_interface_name: Some(self.host.clone()),
+            host_namespace: self.namespace.clone(),
+            host_mac: self.mac,
+            host_mtu: Some(self.mtu.into()),
+            host_is_down: true,
+            queues: self.queues,
+            ..TapOptions::default()
+        })?;
+        Ok(Device { driver: DRIVER, ..device })
+    }
+
+    fn stand_in(&self) -> Device {
+        stand_in::open(DRIVER, tap::INPUT, self.host(), self.queues)
+    }
+}
