@@ -30,7 +30,7 @@ COMMANDS = [
 ]
 
 NOT_FROM_OUTSIDE = {
-    ("icmp6-neighbor-discovery", "solicitation that the host answers"): "of interfaces with a side in Linux: test_linux_cp",
+    ("icmp6-neighbor-discovery", "solicitation that the host answers"): "of pairs with Linux: test_linux_cp",
     **{
         ("*", f"control is busy, {lost}"): "control would have to be stopped: graph tests"
         for lost in ("not learned", "not asked", "answer not told", "not sent")

@@ -12,9 +12,9 @@ type Answer = Result<Box<dyn Reply>, CommandError>;
 pub fn register(set: &mut CommandSet<Router>) {
     set.section(
         "The Linux control plane",
-        "A pair gives an interface of the router a second side in Linux, an ordinary network interface there. Linux gets \
-         what is for the router: packets to its addresses and to groups, ARP, Neighbor Discovery, other protocols. What \
-         Linux sends leaves by the router's interface.",
+        "A pair gives an interface of the router a second side in Linux, an ordinary network interface there. Linux \
+         gets what is for the router: packets to its addresses and to groups, ARP, Neighbor Discovery, other \
+         protocols. What Linux sends leaves by the router's interface.",
     );
     set.add(
         Command::new(
@@ -47,8 +47,8 @@ pub fn register(set: &mut CommandSet<Router>) {
     set.add(
         Command::new(
             "lcp default netns {clear | default | <namespace:netns> : which}",
-            "Set the network namespace of pairs that are made later and name none: `clear` is that of the router itself, \
-             `default` what startup.conf says.",
+            "Set the network namespace of pairs that are made later and name none: `clear` is that of the router \
+             itself, `default` what startup.conf says.",
             set_default,
         )
         .also("lcp default clear netns")
