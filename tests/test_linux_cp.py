@@ -228,3 +228,80 @@ def test_streams_between_linux_and_hosts_are_whole(paired):
                     got += receiver.recv(1 << 20)
             assert bytes(got) == data
             sender.settimeout(20)
+
+
+def addresses(host, name):
+    shown = json.loads(host.ip("-json", "address", "show", name))[0]["addr_info"]
+    return {f"{one['local']}/{one['prefixlen']}" for one in shown if one["scope"] != "link"}
+
+
+def test_linux_follows_what_operators_state_to_the_router(lab):
+    router, h1, _ = lab.two_hosts("af_packet")
+    linux = lab.host("linux")
+    linux.set("net/ipv6/conf/all/disable_ipv6", 0)
+    linux.set("net/ipv6/conf/default/disable_ipv6", 0)
+    router.cli("set interface ip address e0 2001:db8::1/64")
+    router.cli(f"lcp create e0 host-if xe0 netns {linux.namespace}")
+    assert "UP" not in link(linux, "xe0")["flags"] and addresses(linux, "xe0") == set(), "not yet"
+    router.cli("lcp lcp-sync on")
+    assert "lcp lcp-sync on" in router.cli("show lcp")
+    assert "lcp lcp-sync on" in router.cli("show running-config")
+    assert addresses(linux, "xe0") == {"10.0.1.1/24", "2001:db8::1/64"}
+    assert "UP" in link(linux, "xe0")["flags"]
+    assert h1.reaches("10.0.1.1")
+    assert linux.counter("IcmpInEchos") > 0
+    # Each change.
+    router.cli("set interface mtu 1400 e0")
+    assert link(linux, "xe0")["mtu"] == 1400
+    router.cli("set interface ip address e0 10.9.0.1/16")
+    router.cli("set interface ip address del e0 10.0.1.1/24")
+    router.cli("set interface ip address del e0 2001:db8::1/64")
+    assert addresses(linux, "xe0") == {"10.9.0.1/16"}
+    router.cli("set interface mac address e0 02:00:00:00:00:77")
+    assert link(linux, "xe0")["address"] == "02:00:00:00:00:77"
+    router.cli("set interface state e0 down")
+    assert "UP" not in link(linux, "xe0")["flags"]
+    router.cli("set interface state e0 up")
+    assert "UP" in link(linux, "xe0")["flags"]
+    # A pair that is made meanwhile follows from the first moment.
+    router.cli(f"lcp create e1 host-if xe1 netns {linux.namespace}")
+    assert addresses(linux, "xe1") == {"10.0.2.1/24"} and "UP" in link(linux, "xe1")["flags"]
+    router.cli("lcp lcp-sync off")
+    router.cli("set interface ip address e1 10.8.0.1/16")
+    assert addresses(linux, "xe1") == {"10.0.2.1/24"}
+    assert "lcp-sync" not in router.cli("show running-config")
+
+
+@pytest.mark.parametrize("driver", ["tap", "af_packet"])
+def test_linux_sees_the_carrier_of_the_wire(lab, driver):
+    router, h1, _ = lab.two_hosts(driver)
+    linux = lab.host("linux")
+    router.cli(f"lcp create e0 host-if xe0 netns {linux.namespace}")
+    linux.ip("link", "set", "xe0", "up")
+    has_carrier = lambda: "LOWER_UP" in link(linux, "xe0")["flags"]
+    wait_until(has_carrier, "the wire is there")
+    h1.ip("link", "set", "eth0", "down")
+    wait_until(lambda: not has_carrier(), "the other end is down")
+    h1.ip("link", "set", "eth0", "up")
+    wait_until(has_carrier, "the wire is back")
+    h1.ip("link", "set", "eth0", "down")
+    wait_until(lambda: not has_carrier(), "the other end is down again")
+    router.cli(f"lcp create e1 host-if xe1 netns {linux.namespace}")
+    router.cli("lcp delete e0")
+    router.cli(f"lcp create e0 host-if xe0 netns {linux.namespace}")
+    linux.ip("link", "set", "xe0", "up")
+    assert not has_carrier(), "a new pair begins without one"
+
+
+def test_what_linux_refuses_is_logged_and_the_router_goes_on(lab):
+    router, h1, _ = lab.two_hosts("tap")
+    linux = lab.host("linux")
+    router.cli("lcp lcp-sync on")
+    router.cli(f"lcp create e0 host-if xe0 netns {linux.namespace}")
+    linux.ip("link", "delete", "xe0")
+    router.cli("set interface ip address e0 10.9.0.1/16")
+    log = router.cli("show logging")
+    assert "Linux refuses xe0 the address 10.9.0.1/16: No such device" in log, log
+    assert "10.9.0.1/16" in router.cli("show interface address e0")
+    router.cli("lcp delete e0")
+    assert h1.reaches("10.0.1.1"), "without a pair the router answers again"

@@ -67,6 +67,17 @@ pub fn set_number(to: BorrowedFd<'_>, operation: libc::c_ulong, value: u32) -> i
     Ok(())
 }
 
+/// An ioctl whose argument is a pointer to a number that says yes or no.
+pub fn set_flag(to: BorrowedFd<'_>, operation: libc::c_ulong, value: bool) -> io::Result<()> {
+    let value = libc::c_int::from(value);
+    // SAFETY: the operations used here read one `int`, which lives to the end of this function.
+    let result = unsafe { libc::ioctl(to.as_raw_fd(), operation as _, std::ptr::from_ref(&value)) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
 /// # Errors
 /// When no interface can have that name.
 pub fn check_name(name: &str) -> Result<(), OpenError> {

@@ -15,7 +15,7 @@ mod host_tests;
 pub mod input;
 pub mod loopback;
 pub mod memif;
-mod namespace;
+pub mod namespace;
 pub mod null;
 pub mod offload;
 pub mod output;
@@ -133,6 +133,13 @@ pub trait Link: Any + Send {
     /// # Errors
     /// When the system refuses.
     fn set_admin(&mut self, _up: bool) -> std::io::Result<()> {
+        Ok(())
+    }
+    /// Has the other end of the device see a carrier, or none.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    fn set_carrier(&mut self, _up: bool) -> std::io::Result<()> {
         Ok(())
     }
     /// Buffers that the device has, to receive into and to send from.

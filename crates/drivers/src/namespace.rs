@@ -7,7 +7,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::path::{Path, PathBuf};
 
 /// Does something in a namespace: a name under `/var/run/netns`, or a path; none: in the one where we are.
-pub(crate) fn inside<T: Send>(
+pub fn inside<T: Send>(
     namespace: Option<&str>,
     act: impl FnOnce() -> Result<T, OpenError> + Send,
 ) -> Result<T, OpenError> {

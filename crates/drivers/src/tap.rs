@@ -34,6 +34,8 @@ pub const INPUT: &str = "virtio-input";
 
 /// Most queues of a TAP (the kernel's `MAX_TAP_QUEUES`).
 pub const MAX_QUEUES: u16 = 256;
+/// Sets the carrier that the host sees (`linux/if_tun.h`: `_IOW('T', 226, int)`).
+const TUNSETCARRIER: libc::c_ulong = 0x4004_54e2;
 /// Most frames of one poll, so that other interfaces get their turn.
 const FRAMES_PER_POLL: usize = 64;
 
@@ -209,6 +211,10 @@ impl Link for TapLink {
 
     fn set_mtu(&mut self, mtu: u16) -> std::io::Result<()> {
         self.interface.set_mtu(mtu.into())
+    }
+
+    fn set_carrier(&mut self, up: bool) -> std::io::Result<()> {
+        host::set_flag(self.fd.as_fd(), TUNSETCARRIER, up)
     }
 }
 

@@ -56,6 +56,18 @@ pub fn register(set: &mut CommandSet<Router>) {
         .example("lcp default netns dataplane"),
     );
     set.add(
+        Command::new(
+            "lcp lcp-sync {on | off : state}",
+            "Have the state, the MTU and the addresses of interfaces in Linux follow those of the router's, or not.",
+            |router: &mut Router, args: &Args| {
+                control::set_sync(router, matches!(args.text("state")?, "on" | "enable"));
+                reply(Done)
+            },
+        )
+        .also("lcp lcp-sync {enable | disable : state}")
+        .configures(),
+    );
+    set.add(
         Command::new("show lcp [phy <interface:interface>]", "Show the pairs, or that of one interface.", show)
             .example("show lcp"),
     );
@@ -89,7 +101,8 @@ fn show(router: &mut Router, args: &Args) -> Answer {
         namespace: pair.namespace.clone(),
     };
     let default_namespace = pairs.default_namespace().map(str::to_string);
-    reply(ShowLcp { default_namespace, pairs: chosen.map(shown).collect() })
+    let lcp_sync = pairs.is_synchronous();
+    reply(ShowLcp { default_namespace, lcp_sync, pairs: chosen.map(shown).collect() })
 }
 
 #[derive(Serialize)]
@@ -107,12 +120,14 @@ struct ShownPair {
 #[derive(Serialize)]
 struct ShowLcp {
     default_namespace: Option<String>,
+    lcp_sync: bool,
     pairs: Vec<ShownPair>,
 }
 
 impl fmt::Display for ShowLcp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "lcp default netns '{}'", self.default_namespace.as_deref().unwrap_or("<unset>"))?;
+        writeln!(f, "lcp lcp-sync {}", if self.lcp_sync { "on" } else { "off" })?;
         for ShownPair { index, phy, tap, host, namespace } in &self.pairs {
             write!(f, "itf-pair: [{index}] {phy} {tap} {host} type tap")?;
             match namespace {

@@ -1,12 +1,14 @@
 //! Pairs, as control keeps them, and the operations on them.
 
+use crate::netlink::Netlink;
 use crate::pair::PairConfig;
-use crate::{Way, from_host, to_host};
+use crate::{Startup, Way, from_host, sync, to_host};
 use graph::{InterfaceIndex, PerInterface};
 use router::capability::{Notice, Statement};
 use router::interface::kind::InterfaceConfig;
 use router::{Error, Router};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Longest name of an interface in Linux (`IFNAMSIZ`, with its zero).
 const MAX_NAME: usize = 15;
@@ -23,6 +25,8 @@ pub struct Pair {
     /// The name in Linux.
     pub host: String,
     pub namespace: Option<String>,
+    /// Its index there, as far as it was found.
+    pub(crate) link: Option<u32>,
 }
 
 /// All pairs.
@@ -31,23 +35,44 @@ pub struct Pairs {
     by_tap: BTreeMap<InterfaceIndex, InterfaceIndex>,
     /// The namespace of pairs that name none. What a command says goes before what `startup.conf` says.
     stated_namespace: Option<Option<String>>,
-    startup_namespace: Option<String>,
-    /// Queues of each TAP.
-    queues: u16,
+    /// Whether state, MTU and addresses follow the router's; the same.
+    stated_sync: Option<bool>,
+    startup: Startup,
+    /// For requests to Linux, by namespace.
+    netlinks: BTreeMap<Option<String>, Netlink>,
     /// What nodes read: by the router's interface where its packets go, and by the TAP.
     to_host: PerInterface<Way>,
     from_host: PerInterface<Way>,
 }
 
 impl Pairs {
-    pub(crate) fn new(
-        namespace: Option<String>,
-        queues: u16,
-        to_host: PerInterface<Way>,
-        from_host: PerInterface<Way>,
-    ) -> Pairs {
-        let (by_phy, by_tap) = Default::default();
-        Pairs { by_phy, by_tap, stated_namespace: None, startup_namespace: namespace, queues, to_host, from_host }
+    pub(crate) fn new(startup: Startup, to_host: PerInterface<Way>, from_host: PerInterface<Way>) -> Pairs {
+        let (by_phy, by_tap, netlinks) = Default::default();
+        let (stated_namespace, stated_sync) = (None, None);
+        Pairs { by_phy, by_tap, stated_namespace, stated_sync, startup, netlinks, to_host, from_host }
+    }
+
+    /// Whether the state, the MTU and the addresses of an interface in Linux follow the router's.
+    pub fn is_synchronous(&self) -> bool {
+        self.stated_sync.unwrap_or(self.startup.sync)
+    }
+
+    /// A socket for requests in a namespace.
+    pub(crate) fn netlink(&mut self, namespace: Option<&str>) -> Result<&mut Netlink, String> {
+        let key = namespace.map(str::to_string);
+        match self.netlinks.entry(key) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(new) => match Netlink::open(namespace) {
+                Ok(opened) => Ok(new.insert(opened)),
+                Err(error) => Err(error.to_string()),
+            },
+        }
+    }
+
+    pub(crate) fn set_link(&mut self, phy: InterfaceIndex, link: u32) {
+        if let Some(pair) = self.by_phy.get_mut(&phy) {
+            pair.link = Some(link);
+        }
     }
 
     /// In the order of the router's interfaces.
@@ -61,12 +86,12 @@ impl Pairs {
 
     /// What `startup.conf` says of it.
     pub fn startup_namespace(&self) -> Option<&str> {
-        self.startup_namespace.as_deref()
+        self.startup.namespace.as_deref()
     }
 
     /// The namespace of pairs that name none; none: that of this process.
     pub fn default_namespace(&self) -> Option<&str> {
-        self.stated_namespace.as_ref().unwrap_or(&self.startup_namespace).as_deref()
+        self.stated_namespace.as_ref().unwrap_or(&self.startup.namespace).as_deref()
     }
 }
 
@@ -128,23 +153,24 @@ pub fn create(
         phy,
         phy_name: name(),
         host: host.into(),
-        usual_namespace: pairs.startup_namespace.clone(),
+        usual_namespace: pairs.startup.namespace.clone(),
         namespace: namespace.or(pairs.default_namespace()).map(str::to_string),
         mac: Some(interface.mac),
         mtu: interface.mtu,
-        queues: pairs.queues,
+        queues: pairs.startup.queues,
     };
     let namespace = config.namespace.clone();
     let tap_name = config.default_name(router);
     router.operation(|router| {
         let tap = router.create(&tap_name, Box::new(config))?;
-        let pair = Pair { phy, tap, host: host.into(), namespace };
+        let pair = Pair { phy, tap, host: host.into(), namespace, link: None };
         let made = connect(router, pair).and_then(|()| router.set_admin(tap, true));
         if let Err(error) = made {
             disconnect(router, phy);
             router.delete_interface(tap)?;
             return Err(error);
         }
+        sync::begin(router, phy);
         Ok(tap)
     })
 }
@@ -161,7 +187,7 @@ pub fn join(router: &mut Router, phy: InterfaceIndex, tap: InterfaceIndex, host:
     if phy == tap {
         return Err(LcpError::ToItself(router.interfaces.get(phy)?.name.clone()).into());
     }
-    let joined = connect(router, Pair { phy, tap, host: host.into(), namespace: None });
+    let joined = connect(router, Pair { phy, tap, host: host.into(), namespace: None, link: None });
     joined.inspect_err(|_| disconnect(router, phy))
 }
 
@@ -195,7 +221,18 @@ pub fn delete(router: &mut Router, phy: InterfaceIndex) -> Result<(), Error> {
 /// Sets the namespace of pairs that are made from now on and name none; none: that of this process.
 pub fn set_default_namespace(router: &mut Router, namespace: Option<String>) {
     let pairs = router.state_mut::<Pairs>();
-    pairs.stated_namespace = if namespace == pairs.startup_namespace { None } else { Some(namespace) };
+    pairs.stated_namespace = if namespace == pairs.startup.namespace { None } else { Some(namespace) };
+}
+
+/// Has the state, the MTU and the addresses of all sides in Linux follow the router's from now on, or no longer.
+pub fn set_sync(router: &mut Router, on: bool) {
+    let pairs = router.state_mut::<Pairs>();
+    let before = pairs.is_synchronous();
+    pairs.stated_sync = if on == pairs.startup.sync { None } else { Some(on) };
+    if on && !before {
+        let all: Vec<InterfaceIndex> = pairs.by_phy.keys().copied().collect();
+        all.into_iter().for_each(|phy| sync::all(router, phy));
+    }
 }
 
 /// Packets take the ways of the pair.
@@ -217,7 +254,11 @@ fn connect(router: &mut Router, pair: Pair) -> Result<(), Error> {
 /// The same back, as far as it was done.
 fn disconnect(router: &mut Router, phy: InterfaceIndex) {
     let pairs = router.state_mut::<Pairs>();
-    let Some(Pair { tap, .. }) = pairs.by_phy.remove(&phy) else { return };
+    let Some(Pair { tap, namespace, .. }) = pairs.by_phy.remove(&phy) else { return };
+    // A namespace of this name may be another one when the next pair is made there.
+    if pairs.by_phy.values().all(|pair| pair.namespace != namespace) {
+        pairs.netlinks.remove(&namespace);
+    }
     pairs.by_tap.remove(&tap);
     pairs.to_host.set(phy, None);
     pairs.from_host.set(tap, None);
@@ -240,6 +281,7 @@ pub(crate) fn hears(router: &mut Router, notice: &Notice) {
     {
         router.state::<Pairs>().to_host.set(*changed, Some(Way { to: tap, mac }));
     }
+    sync::hears(router, notice);
     let Notice::Leaving(leaving) = notice else { return };
     if let Some(phy) = router.state::<Pairs>().by_tap.get(leaving).copied() {
         return disconnect(router, phy);
@@ -252,7 +294,12 @@ pub(crate) fn hears(router: &mut Router, notice: &Notice) {
 }
 
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
-    if let Some(stated) = &router.state::<Pairs>().stated_namespace {
+    let pairs = router.state::<Pairs>();
+    if let Some(on) = pairs.stated_sync {
+        let said = |on: bool| format!("lcp lcp-sync {}", if on { "on" } else { "off" });
+        into.push(Statement::new(said(on), said(!on)));
+    }
+    if let Some(stated) = &pairs.stated_namespace {
         let (undo, line) = ("lcp default netns default", stated.as_deref().unwrap_or("clear"));
         into.push(Statement::new(format!("lcp default netns {line}"), undo.into()).replaced_by_itself());
     }

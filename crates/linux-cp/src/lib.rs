@@ -15,7 +15,9 @@
 mod cli;
 mod control;
 mod from_host;
+mod netlink;
 mod pair;
+mod sync;
 mod to_host;
 
 pub use control::{LcpError, Pair, Pairs, create, delete, join};
@@ -59,19 +61,29 @@ pub const CAPABILITY: Description = Description {
     ..Description::NONE
 };
 
-const LATER: &str = "this version does not synchronise state with Linux";
+const LATER: &str = "this version does not do that";
 
 /// VPP's keys. Those that do nothing yet say so.
 const KEYS: &[Key] = &[
     Key::value("default netns", "the name of a network namespace"),
     Key::value("num-rx-queues", "a number of queues").of(|value| value.number(1, 256).map(drop)),
     Key::value("num-tx-queues", "a number of queues").idle("each worker sends by itself"),
-    Key::flag("lcp-sync").idle(LATER),
+    Key::flag("lcp-sync"),
     Key::flag("lcp-auto-subint").idle(LATER),
     Key::flag("lcp-sync-unnumbered").idle(LATER),
     Key::flag("del-static-on-link-down").idle(LATER),
     Key::flag("del-dynamic-on-link-down").idle(LATER),
 ];
+
+/// What `startup.conf` says.
+pub(crate) struct Startup {
+    /// The namespace of pairs that name none.
+    pub namespace: Option<String>,
+    /// Queues of each TAP.
+    pub queues: u16,
+    /// State, MTU and addresses follow the router's.
+    pub sync: bool,
+}
 
 /// What nodes read of an interface that has a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +97,7 @@ pub(crate) struct Way {
 fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     let settings = starting.section("linux-cp");
     let namespace = settings.text("default netns").map(str::to_string);
+    let sync = settings.has("lcp-sync");
     let queues = settings.get("num-rx-queues").and_then(|entry| entry.value().number(1, 256).ok()).unwrap_or(1);
     let (to_host, from_host) = (starting.per_interface(), starting.per_interface());
     let workers = starting.graph.workers();
@@ -101,6 +114,6 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     let ways = from_host.clone();
     let new = move |_| Behaviour::Map(Box::new(from_host::FromHost::new(ways.clone(), taken.clone())));
     starting.graph.register(from_host::spec(), new)?;
-    starting.own(Pairs::new(namespace, queues as u16, to_host, from_host));
+    starting.own(Pairs::new(Startup { namespace, queues: queues as u16, sync }, to_host, from_host));
     Ok(())
 }

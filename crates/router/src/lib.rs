@@ -247,6 +247,11 @@ impl Router {
         Ok(router)
     }
 
+    /// Whether commands that create interfaces open devices.
+    pub fn devices(&self) -> Devices {
+        self.devices
+    }
+
     /// What it can do.
     pub fn capabilities(&self) -> capability::List {
         self.capabilities

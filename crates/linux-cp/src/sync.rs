@@ -1,0 +1,127 @@
+//! What the router's interfaces are, carried out on their sides in Linux.
+//!
+//! The Ethernet address and the carrier always follow. The state, the MTU and the addresses follow where operators want
+//! it (`lcp lcp-sync on`). Linux may refuse a change, for example one of an interface that somebody deleted there: the
+//! log says so, and the router goes on.
+
+use crate::control::{Pair, Pairs};
+use crate::netlink::Netlink;
+use graph::InterfaceIndex;
+use router::capability::Notice;
+use router::{Devices, Router};
+use std::fmt::Display;
+use std::io;
+use wire::Prefix;
+
+/// One change of a pair's side in Linux.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    State(bool),
+    Mtu(u16),
+    Mac(wire::MacAddress),
+    Address(Prefix, bool),
+}
+
+impl Step {
+    fn take(self, netlink: &mut Netlink, link: u32) -> io::Result<()> {
+        match self {
+            Step::State(up) => netlink.set_up(link, up),
+            Step::Mtu(mtu) => netlink.set_mtu(link, mtu),
+            Step::Mac(mac) => netlink.set_mac(link, mac),
+            Step::Address(address, present) => netlink.set_address(link, address, present),
+        }
+    }
+
+    fn what(self) -> String {
+        match self {
+            Step::State(up) => format!("going {}", if up { "up" } else { "down" }),
+            Step::Mtu(mtu) => format!("the MTU {mtu}"),
+            Step::Mac(mac) => format!("the Ethernet address {mac}"),
+            Step::Address(address, true) => format!("the address {address}"),
+            Step::Address(address, false) => format!("no address {address}"),
+        }
+    }
+}
+
+/// Finds the side in Linux of a pair that was made just now, and has it follow.
+pub fn begin(router: &mut Router, phy: InterfaceIndex) {
+    let Some(Pair { host, namespace, .. }) = router.state::<Pairs>().of(phy).cloned() else { return };
+    // A plan has no side in Linux.
+    if router.devices() == Devices::DryRun {
+        return;
+    }
+    let pairs = router.state_mut::<Pairs>();
+    let found =
+        pairs.netlink(namespace.as_deref()).and_then(|netlink| netlink.find(&host).map_err(|error| error.to_string()));
+    match found {
+        Ok(link) => pairs.set_link(phy, link),
+        Err(error) => return refused(&host, "being found", error),
+    }
+    carrier(router, phy);
+    if router.state::<Pairs>().is_synchronous() {
+        all(router, phy);
+    }
+}
+
+/// All that the router's interface has, for a side in Linux that did not follow before.
+pub fn all(router: &mut Router, phy: InterfaceIndex) {
+    let Ok(interface) = router.interfaces.get(phy) else { return };
+    let addresses = interface.addresses.iter().map(|address| Prefix::from(*address));
+    let addresses = addresses.chain(interface.ip6.addresses.iter().map(|address| Prefix::from(*address)));
+    let mut steps = vec![Step::Mtu(interface.mtu)];
+    steps.extend(addresses.map(|address| Step::Address(address, true)));
+    steps.push(Step::State(interface.admin_up));
+    take(router, phy, &steps);
+}
+
+/// An interface changed.
+pub fn hears(router: &mut Router, notice: &Notice) {
+    let is_synchronous = router.state::<Pairs>().is_synchronous();
+    let (phy, step) = match *notice {
+        Notice::LinkState { interface, .. } => return carrier(router, interface),
+        Notice::Mac(interface) => match router.interfaces.get(interface) {
+            Ok(known) => (interface, Step::Mac(known.mac)),
+            Err(_) => return,
+        },
+        _ if !is_synchronous => return,
+        Notice::AdminState { interface, up } => (interface, Step::State(up)),
+        Notice::Mtu(interface) => match router.interfaces.get(interface) {
+            Ok(known) => (interface, Step::Mtu(known.mtu)),
+            Err(_) => return,
+        },
+        Notice::AddressAdded { interface, address } => (interface, Step::Address(address, true)),
+        Notice::AddressRemoved { interface, address } => (interface, Step::Address(address, false)),
+        _ => return,
+    };
+    take(router, phy, &[step]);
+}
+
+/// Linux sees a carrier when the router's interface has one.
+fn carrier(router: &mut Router, phy: InterfaceIndex) {
+    let Some((tap, host)) = router.state::<Pairs>().of(phy).map(|pair| (pair.tap, pair.host.clone())) else { return };
+    let Ok(up) = router.interfaces.get(phy).map(|interface| interface.link.is_up()) else { return };
+    let Ok(interface) = router.interfaces.get_mut(tap) else { return };
+    if let Err(error) = interface.link.set_carrier(up) {
+        refused(&host, if up { "a carrier" } else { "no carrier" }, error);
+    }
+}
+
+/// Carries out changes on the side in Linux, if the interface has one.
+fn take(router: &mut Router, phy: InterfaceIndex, steps: &[Step]) {
+    let pairs = router.state_mut::<Pairs>();
+    let Some(Pair { host, namespace, link: Some(link), .. }) = pairs.of(phy).cloned() else { return };
+    match pairs.netlink(namespace.as_deref()) {
+        Ok(netlink) => {
+            for step in steps {
+                if let Err(error) = step.take(netlink, link) {
+                    refused(&host, &step.what(), error);
+                }
+            }
+        }
+        Err(error) => refused(&host, "any change", error),
+    }
+}
+
+fn refused(host: &str, what: &str, error: impl Display) {
+    log::warn!("Linux refuses {host} {what}: {error}");
+}
