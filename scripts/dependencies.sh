@@ -43,6 +43,7 @@ if [ "$target" = test ]; then
     need ethtool "offloads of the hosts' interfaces" command -v ethtool
     need tcpdump "reads captures, and compares filters" command -v tcpdump
     need tshark "reads captures" command -v tshark
+    need graphviz "draws the graph of the docs ('make graph')" command -v dot
     need clang "compiles a test's XDP program" command -v clang
     need chromium "opens report pages of the load tester" command -v chromium
     need tmux "a terminal for the CLI and the load tester's console" command -v tmux

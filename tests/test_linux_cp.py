@@ -19,6 +19,8 @@ def paired(lab, request):
         router.cli(f"lcp create e{number} host-if xe{number} netns {linux.namespace}")
         linux.ip("link", "set", f"xe{number}", "up")
         linux.ip("address", "add", f"10.0.{number + 1}.1/24", "dev", f"xe{number}")
+    # It looks at the links, so it sees at once that Linux answers.
+    router.cli("show interface")
     return router, linux, h1, h2
 
 
@@ -120,10 +122,11 @@ def test_startup_conf_names_the_default_namespace(lab, tmp_path):
     router.cli("lcp default netns clear")
     router.cli("lcp create loop1 host-if xe1")
     stated = router.cli("show running-config").splitlines()
-    assert "lcp create loop0 host-if xe0" in stated
-    assert "lcp create loop1 host-if xe1 netns /proc/self/ns/net" in stated
+    assert f"lcp create loop0 host-if xe0 netns {linux.namespace}" in stated
+    assert "lcp create loop1 host-if xe1 netns clear" in stated
     file = tmp_path / "saved"
     router.cli(f"save {file}")
+    router.cli("lcp delete loop0")
     router.cli("lcp delete loop1")
     router.cli(f"load {file}")
     assert router.cli("show running-config").splitlines() == stated
@@ -186,6 +189,7 @@ def test_neighbor_discovery_is_answered_by_linux_and_read_by_the_router(lab):
     router.cli(f"lcp create e0 host-if xe0 netns {linux.namespace}")
     linux.ip("link", "set", "xe0", "up")
     linux.speak_ip6("2001:db8:1::1/64", interface="xe0")
+    router.cli("show interface")
     h1.ip("-6", "neigh", "flush", "dev", "eth0")
     router.cli("clear ip neighbors")
     assert h1.reaches("2001:db8:1::1")
@@ -305,3 +309,45 @@ def test_what_linux_refuses_is_logged_and_the_router_goes_on(lab):
     assert "10.9.0.1/16" in router.cli("show interface address e0")
     router.cli("lcp delete e0")
     assert h1.reaches("10.0.1.1"), "without a pair the router answers again"
+
+
+def test_while_its_side_in_linux_is_down_the_router_answers_itself(lab):
+    router, h1, _ = lab.two_hosts("tap")
+    linux = lab.host("linux")
+    router.cli(f"lcp create e0 host-if xe0 netns {linux.namespace}")
+    assert h1.reaches("10.0.1.1") and h1.reaches("10.0.2.2")
+    linux.ip("address", "add", "10.0.1.1/24", "dev", "xe0")
+    linux.ip("link", "set", "xe0", "up")
+    router.cli("show interface")
+    before = linux.counter("IcmpInEchos")
+    assert h1.reaches("10.0.1.1") and linux.counter("IcmpInEchos") > before
+    linux.ip("link", "delete", "xe0")
+    router.cli("show interface")
+    h1.ip("neigh", "flush", "dev", "eth0")
+    assert h1.reaches("10.0.1.1") and h1.reaches("10.0.2.2")
+
+
+def test_a_pair_keeps_its_interface_when_that_has_another_name(lab, tmp_path):
+    router, *_ = lab.two_hosts("tap")
+    linux = lab.host("linux")
+    router.cli("create loopback interface instance 3")
+    router.cli(f"lcp create loop3 host-if xe0 netns {linux.namespace}")
+    router.cli("set interface name loop3 wan")
+    assert f"lcp create wan host-if xe0 netns {linux.namespace}" in router.cli("show running-config")
+    file = tmp_path / "saved"
+    router.cli(f"save {file}")
+    router.cli("delete interface wan")
+    router.cli(f"load {file}")
+    assert "itf-pair: [0] wan lcp0 xe0" in router.cli("show lcp")
+    for command, why in [
+        ("set interface ip address lcp0 10.9.9.1/24", "lcp0 leads to Linux"),
+        (f"lcp create e0 host-if xe0 netns {linux.namespace}", "xe0 is a host interface of lcp0 already"),
+    ]:
+        with pytest.raises(CommandFailed, match=why):
+            router.cli(command)
+
+
+def test_a_long_datagram_in_fragments_reaches_linux(paired):
+    router, _, h1, _ = paired
+    del router
+    assert h1.reaches("10.0.1.1", "-s", "60000", count=2)

@@ -1,6 +1,9 @@
 //! Commands on the Linux control plane, as VPP has them.
 
-use crate::control::{self, Pair, Pairs};
+use crate::control;
+use crate::error::LcpError;
+use crate::pair::OWN_NAMESPACE;
+use crate::state::{Pair, Pairs};
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, fail, reply};
 use graph::InterfaceIndex;
 use router::Router;
@@ -18,15 +21,18 @@ pub fn register(set: &mut CommandSet<Router>) {
     );
     set.add(
         Command::new(
-            "lcp create <interface:interface> host-if <host:word> [netns <namespace:netns>]",
-            "Make a pair: an interface in Linux for an interface of the router. It is down at first.",
+            "lcp create <interface:interface> host-if <host:word> [netns {clear | <namespace:netns> : where}]",
+            "Make a pair: an interface in Linux for an interface of the router. It is down at first. `netns clear` is \
+             the namespace of the router itself.",
             |router: &mut Router, args: &Args| {
                 let phy = router.interfaces.find(args.text("interface")?)?;
-                control::create(router, phy, args.text("host")?, args.optional_text("namespace"))?;
+                let own = args.optional_text("where").filter(|word| *word == OWN_NAMESPACE);
+                let namespace = args.optional_text("namespace").or(own);
+                control::create(router, phy, args.text("host")?, namespace)?;
                 reply(Done)
             },
         )
-        .also("lcp create sw_if_index <index:u32> host-if <host:word> [netns <namespace:netns>]")
+        .also("lcp create sw_if_index <index:u32> host-if <host:word> [netns {clear | <namespace:netns> : where}]")
         .configures()
         .example("lcp create e0 host-if xe0")
         .example("lcp create e0 host-if xe0 netns dataplane"),
@@ -89,7 +95,7 @@ fn show(router: &mut Router, args: &Args) -> Answer {
     let pairs = router.state::<Pairs>();
     let only = args.optional_text("interface").map(|name| router.interfaces.find(name)).transpose()?;
     if only.is_some_and(|phy| pairs.of(phy).is_none()) {
-        return fail(control::LcpError::NoPair(args.text("interface")?.into()).to_string());
+        return fail(LcpError::NoPair(args.text("interface")?.into()).to_string());
     }
     let chosen = pairs.iter().enumerate().filter(|(_, pair)| only.is_none_or(|phy| phy == pair.phy));
     let name = |index: InterfaceIndex| router.interfaces.get(index).map_or_else(|_| "?".into(), |it| it.name.clone());

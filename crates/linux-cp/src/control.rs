@@ -1,128 +1,16 @@
-//! Pairs, as control keeps them, and the operations on them.
+//! Operations on pairs.
 
-use crate::netlink::Netlink;
-use crate::pair::PairConfig;
-use crate::{Startup, Way, from_host, sync, to_host};
-use graph::{InterfaceIndex, PerInterface};
-use router::capability::{Notice, Statement};
+use crate::error::{LcpError, MAX_NAME};
+use crate::pair::{OWN_NAMESPACE, PairConfig};
+use crate::state::{Pair, Pairs, Way};
+use crate::{from_host, sync, to_host};
+use graph::InterfaceIndex;
+use router::capability::{Change, Notice, Statement};
 use router::interface::kind::InterfaceConfig;
 use router::{Error, Router};
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-
-/// Longest name of an interface in Linux (`IFNAMSIZ`, with its zero).
-const MAX_NAME: usize = 15;
 
 /// The arcs of [`to_host::NODES`].
 const ARCS: [&str; 4] = ["ip4-local", "ip6-local", "arp", "l2-input"];
-
-/// An interface of the router and its side in Linux.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pair {
-    pub phy: InterfaceIndex,
-    /// The TAP between.
-    pub tap: InterfaceIndex,
-    /// The name in Linux.
-    pub host: String,
-    pub namespace: Option<String>,
-    /// Its index there, as far as it was found.
-    pub(crate) link: Option<u32>,
-}
-
-/// All pairs.
-pub struct Pairs {
-    by_phy: BTreeMap<InterfaceIndex, Pair>,
-    by_tap: BTreeMap<InterfaceIndex, InterfaceIndex>,
-    /// The namespace of pairs that name none. What a command says goes before what `startup.conf` says.
-    stated_namespace: Option<Option<String>>,
-    /// Whether state, MTU and addresses follow the router's; the same.
-    stated_sync: Option<bool>,
-    startup: Startup,
-    /// For requests to Linux, by namespace.
-    netlinks: BTreeMap<Option<String>, Netlink>,
-    /// What nodes read: by the router's interface where its packets go, and by the TAP.
-    to_host: PerInterface<Way>,
-    from_host: PerInterface<Way>,
-}
-
-impl Pairs {
-    pub(crate) fn new(startup: Startup, to_host: PerInterface<Way>, from_host: PerInterface<Way>) -> Pairs {
-        let (by_phy, by_tap, netlinks) = Default::default();
-        let (stated_namespace, stated_sync) = (None, None);
-        Pairs { by_phy, by_tap, stated_namespace, stated_sync, startup, netlinks, to_host, from_host }
-    }
-
-    /// Whether the state, the MTU and the addresses of an interface in Linux follow the router's.
-    pub fn is_synchronous(&self) -> bool {
-        self.stated_sync.unwrap_or(self.startup.sync)
-    }
-
-    /// A socket for requests in a namespace.
-    pub(crate) fn netlink(&mut self, namespace: Option<&str>) -> Result<&mut Netlink, String> {
-        let key = namespace.map(str::to_string);
-        match self.netlinks.entry(key) {
-            Entry::Occupied(known) => Ok(known.into_mut()),
-            Entry::Vacant(new) => match Netlink::open(namespace) {
-                Ok(opened) => Ok(new.insert(opened)),
-                Err(error) => Err(error.to_string()),
-            },
-        }
-    }
-
-    pub(crate) fn set_link(&mut self, phy: InterfaceIndex, link: u32) {
-        if let Some(pair) = self.by_phy.get_mut(&phy) {
-            pair.link = Some(link);
-        }
-    }
-
-    /// In the order of the router's interfaces.
-    pub fn iter(&self) -> impl Iterator<Item = &Pair> {
-        self.by_phy.values()
-    }
-
-    pub fn of(&self, phy: InterfaceIndex) -> Option<&Pair> {
-        self.by_phy.get(&phy)
-    }
-
-    /// What `startup.conf` says of it.
-    pub fn startup_namespace(&self) -> Option<&str> {
-        self.startup.namespace.as_deref()
-    }
-
-    /// The namespace of pairs that name none; none: that of this process.
-    pub fn default_namespace(&self) -> Option<&str> {
-        self.stated_namespace.as_ref().unwrap_or(&self.startup.namespace).as_deref()
-    }
-}
-
-/// Why a pair cannot be made or removed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LcpError {
-    #[error("{phy} has a pair already: {host} ('lcp delete {phy}' removes it)")]
-    Paired { phy: String, host: String },
-    #[error("{0} is the Linux side of a pair itself")]
-    IsHostSide(String),
-    #[error("{0} cannot be the Linux side of itself")]
-    ToItself(String),
-    #[error("{0} has no pair ('show lcp' lists them)")]
-    NoPair(String),
-    #[error("'{0}' is no name for an interface in Linux: expected 1 to {MAX_NAME} bytes without '/' and spaces")]
-    BadName(String),
-    #[error("{0} carries no Ethernet frames, and pairs of other interfaces are not implemented yet")]
-    NoFrames(String),
-    #[error("{0} is a sub-interface, and pairs of sub-interfaces are not implemented yet: make one of its parent")]
-    SubInterface(String),
-}
-
-router::codes! { LcpError {
-    Paired => "lcp-paired",
-    IsHostSide => "lcp-is-host-side",
-    ToItself => "lcp-to-itself",
-    NoPair => "lcp-no-pair",
-    BadName => "lcp-bad-name",
-    NoFrames => "lcp-no-frames",
-    SubInterface => "lcp-sub-interface",
-} }
 
 /// Makes a pair: an interface of this name in Linux, which is down. Its Ethernet address and MTU are those of the
 /// router's interface. Without a namespace it is in the default one.
@@ -153,8 +41,7 @@ pub fn create(
         phy,
         phy_name: name(),
         host: host.into(),
-        usual_namespace: pairs.startup.namespace.clone(),
-        namespace: namespace.or(pairs.default_namespace()).map(str::to_string),
+        namespace: namespace.or(pairs.default_namespace()).filter(|name| *name != OWN_NAMESPACE).map(str::to_string),
         mac: Some(interface.mac),
         mtu: interface.mtu,
         queues: pairs.startup.queues,
@@ -211,11 +98,8 @@ pub fn delete(router: &mut Router, phy: InterfaceIndex) -> Result<(), Error> {
     let Some(pair) = router.state::<Pairs>().of(phy) else {
         return Err(LcpError::NoPair(interface.name.clone()).into());
     };
-    let tap = pair.tap;
-    router.operation(|router| {
-        disconnect(router, phy);
-        router.delete_interface(tap)
-    })
+    // The pair ends when its TAP leaves.
+    router.delete_interface(pair.tap)
 }
 
 /// Sets the namespace of pairs that are made from now on and name none; none: that of this process.
@@ -238,17 +122,25 @@ pub fn set_sync(router: &mut Router, on: bool) {
 /// Packets take the ways of the pair.
 fn connect(router: &mut Router, pair: Pair) -> Result<(), Error> {
     let (phy, tap) = (pair.phy, pair.tap);
-    let mac = router.interfaces.get(phy)?.mac;
     let pairs = router.state_mut::<Pairs>();
-    pairs.to_host.set(phy, Some(Way { to: tap, mac }));
-    pairs.from_host.set(tap, Some(Way { to: phy, mac }));
     pairs.by_tap.insert(tap, phy);
     pairs.by_phy.insert(phy, pair);
     for (arc, node) in ARCS.into_iter().zip(to_host::NODES) {
         router.graph.set_feature(arc, node, phy, true)?;
     }
     router.graph.set_feature(drivers::input::ARC, from_host::NODE, tap, true)?;
+    publish(router, phy);
     router.set_all_groups(phy, true)
+}
+
+/// Publishes the ways of a pair for nodes. That to Linux is open while the interface there is up.
+fn publish(router: &Router, phy: InterfaceIndex) {
+    let pairs = router.state::<Pairs>();
+    let Some(&Pair { tap, .. }) = pairs.of(phy) else { return };
+    let (Ok(of_router), Ok(of_linux)) = (router.interfaces.get(phy), router.interfaces.get(tap)) else { return };
+    let mac = of_router.mac;
+    pairs.to_host.set(phy, Some(Way { to: tap, mac, is_open: of_linux.is_usable() }));
+    pairs.from_host.set(tap, Some(Way { to: phy, mac, is_open: true }));
 }
 
 /// The same back, as far as it was done.
@@ -275,11 +167,15 @@ fn disconnect(router: &mut Router, phy: InterfaceIndex) {
 
 /// A pair ends with either side.
 pub(crate) fn hears(router: &mut Router, notice: &Notice) {
-    if let Notice::Mac(changed) = notice
-        && let Some(tap) = router.state::<Pairs>().of(*changed).map(|pair| pair.tap)
-        && let Ok(mac) = router.interfaces.get(*changed).map(|interface| interface.mac)
-    {
-        router.state::<Pairs>().to_host.set(*changed, Some(Way { to: tap, mac }));
+    let pairs = router.state::<Pairs>();
+    let phy_of = |tap: &InterfaceIndex| pairs.by_tap.get(tap).copied();
+    match notice {
+        Notice::Mac(changed) => publish(router, *changed),
+        Notice::LinkState { interface, .. } | Notice::State { interface, .. } => {
+            phy_of(interface).into_iter().for_each(|phy| publish(router, phy));
+        }
+        Notice::Renamed { interface, .. } => renamed(router, *interface),
+        _ => {}
     }
     sync::hears(router, notice);
     let Notice::Leaving(leaving) = notice else { return };
@@ -289,7 +185,27 @@ pub(crate) fn hears(router: &mut Router, notice: &Notice) {
     if router.state::<Pairs>().of(*leaving).is_some()
         && let Err(error) = delete(router, *leaving)
     {
-        log::error!("the pair of a removed interface stays: {error}");
+        log::error!("the TAP of a removed interface stays: {error}");
+        disconnect(router, *leaving);
+    }
+}
+
+/// The command that makes the pair has the interface's name in it.
+fn renamed(router: &mut Router, phy: InterfaceIndex) {
+    let Some(tap) = router.state::<Pairs>().of(phy).map(|pair| pair.tap) else { return };
+    let Ok(name) = router.interfaces.get(phy).map(|interface| interface.name.clone()) else { return };
+    let Ok(interface) = router.interfaces.get_mut(tap) else { return };
+    if let Some(config) = interface.options::<PairConfig>().cloned() {
+        interface.creation = Some(Box::new(PairConfig { phy_name: name, ..config }));
+    }
+}
+
+/// What Linux has on its side is set there.
+pub(crate) fn allows(router: &Router, change: &Change) -> Result<(), Error> {
+    let Change::Address { interface, .. } = *change else { return Ok(()) };
+    match router.state::<Pairs>().by_tap.contains_key(&interface) {
+        true => Err(LcpError::OfLinux(router.interfaces.get(interface)?.name.clone()).into()),
+        false => Ok(()),
     }
 }
 

@@ -5,7 +5,7 @@
 //! Reads: `rx_interface`. Writes: `tx_interface`; of packets whose checksum is not finished, `l3`. Next:
 //! `interface-output`; along the arc with frames of an interface that is no pair's.
 
-use crate::Way;
+use crate::state::Way;
 use graph::{CounterTable, Map, NodeSpec, PerInterface, Snapshot, Vector, edge, flag};
 use router::headers::network_header;
 use std::fmt;

@@ -14,21 +14,25 @@
 
 mod cli;
 mod control;
+mod error;
 mod from_host;
 mod netlink;
 mod pair;
+mod state;
 mod sync;
 mod to_host;
 
-pub use control::{LcpError, Pair, Pairs, create, delete, join};
+pub use control::{create, delete, join};
+pub use error::LcpError;
+pub use state::{Pair, Pairs};
 
+use graph::Behaviour;
 use graph::directory::{Column, Of};
-use graph::{Behaviour, InterfaceIndex};
 use router::Error;
 use router::capability::{Chapter, Description, FeatureSpec, Part, Phase, Stage, Starting, no_more};
 use router::interface::kind::InterfaceKind;
 use startup::{Key, Section};
-use wire::MacAddress;
+use state::Startup;
 
 /// The capabilities of this crate.
 pub const CAPABILITIES: router::capability::List = &[&CAPABILITY];
@@ -41,6 +45,7 @@ pub const CAPABILITY: Description = Description {
     sections: &[Section::new("linux-cp", KEYS)],
     start,
     hears: control::hears,
+    allows: control::allows,
     commands: cli::register,
     statements: &[(Phase::Services, Part::Few(control::statements))],
     kinds: &[InterfaceKind { driver: pair::DRIVER, specimen: || Box::new(pair::PairConfig::default()), port: None }],
@@ -74,25 +79,6 @@ const KEYS: &[Key] = &[
     Key::flag("del-static-on-link-down").idle(LATER),
     Key::flag("del-dynamic-on-link-down").idle(LATER),
 ];
-
-/// What `startup.conf` says.
-pub(crate) struct Startup {
-    /// The namespace of pairs that name none.
-    pub namespace: Option<String>,
-    /// Queues of each TAP.
-    pub queues: u16,
-    /// State, MTU and addresses follow the router's.
-    pub sync: bool,
-}
-
-/// What nodes read of an interface that has a pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Way {
-    /// Where its packets go: the pair's TAP, or from there the router's interface.
-    pub to: InterfaceIndex,
-    /// The Ethernet address of both sides.
-    pub mac: MacAddress,
-}
 
 fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     let settings = starting.section("linux-cp");

@@ -1,18 +1,19 @@
 //! The Linux side of a pair, as a kind of interface: a TAP that `lcp create` makes.
 
+use crate::error::LcpError;
 use drivers::tap::{self, TapOptions};
 use drivers::{Device, OpenError, stand_in};
 use graph::InterfaceIndex;
-use router::Router;
 use router::interface::config::removal;
-use router::interface::kind::{InterfaceConfig, host_claim, option};
+use router::interface::kind::{InterfaceConfig, host_claim};
+use router::{Error, Router};
 use wire::MacAddress;
 
 /// How `show hardware-interfaces` calls it.
 pub const DRIVER: &str = "lcp";
 
-/// The namespace of this process, where it has to be named.
-const OWN_NAMESPACE: &str = "/proc/self/ns/net";
+/// How commands call the namespace of this process.
+pub const OWN_NAMESPACE: &str = "clear";
 
 /// What makes one.
 #[derive(Debug, Clone, Default)]
@@ -25,8 +26,6 @@ pub struct PairConfig {
     pub host: String,
     /// The network namespace in Linux; none: the one of this process.
     pub namespace: Option<String>,
-    /// What `startup.conf` says of pairs that name none. Where a saved configuration is loaded, it holds.
-    pub usual_namespace: Option<String>,
     /// The Ethernet address of both sides.
     pub mac: Option<MacAddress>,
     pub mtu: u16,
@@ -41,10 +40,9 @@ impl InterfaceConfig for PairConfig {
     }
 
     fn command(&self, _: &str) -> String {
+        // By name, because the default may be another one when the command is given again.
         let namespace = self.namespace.as_deref().unwrap_or(OWN_NAMESPACE);
-        let is_usual = self.namespace == self.usual_namespace;
-        let named = option("netns", (!is_usual).then_some(namespace));
-        format!("lcp create {} host-if {}{named}", self.phy_name, self.host)
+        format!("lcp create {} host-if {} netns {namespace}", self.phy_name, self.host)
     }
 
     fn undo(&self, _: &str) -> String {
@@ -53,6 +51,11 @@ impl InterfaceConfig for PairConfig {
 
     fn claims(&self) -> Vec<String> {
         vec![host_claim(self.namespace.as_deref(), &self.host)]
+    }
+
+    fn check(&self, router: &Router) -> Result<(), Error> {
+        let taken = self.claims().iter().find_map(|claim| router.interfaces.claimed(claim));
+        taken.map_or(Ok(()), |taken| Err(LcpError::HostTaken(self.host.clone(), taken.name.clone()).into()))
     }
 
     fn needs(&self) -> Option<String> {

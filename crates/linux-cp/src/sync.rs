@@ -4,8 +4,8 @@
 //! it (`lcp lcp-sync on`). Linux may refuse a change, for example one of an interface that somebody deleted there: the
 //! log says so, and the router goes on.
 
-use crate::control::{Pair, Pairs};
 use crate::netlink::Netlink;
+use crate::state::{Pair, Pairs};
 use graph::InterfaceIndex;
 use router::capability::Notice;
 use router::{Devices, Router};
@@ -119,6 +119,10 @@ fn take(router: &mut Router, phy: InterfaceIndex, steps: &[Step]) {
             }
         }
         Err(error) => refused(&host, "any change", error),
+    }
+    // Whether the side in Linux is up is known at once, and not when links are looked at next.
+    if steps.iter().any(|step| matches!(step, Step::State(_))) {
+        router.check_links();
     }
 }
 

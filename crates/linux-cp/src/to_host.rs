@@ -7,11 +7,12 @@
 //! Reads: `l2`, `l3`, `rx_interface`. Writes: `tx_interface`. Next: `interface-output` with what Linux gets; along the
 //! arc with what the router reads, and with packets of interfaces that have no pair.
 
-use crate::Way;
+use crate::state::Way;
 use graph::{
     Context, CounterSpec, CounterTable, Expand, Expansion, NodeSpec, PerInterface, Row, Severity, Snapshot, Vector,
     edge, flag,
 };
+use router::ip::REASSEMBLED;
 use router::reply::marks::ANSWERED;
 use std::fmt;
 use std::sync::Arc;
@@ -29,9 +30,9 @@ const ARP: usize = 2;
 graph::edges! {
     pub enum Edge {
         Host => next "interface-output",
-        /// Linux needs an Ethernet header in front of the packet, and there is no room for one. The device driver left
-        /// less headroom than it must.
-        NoRoom => drop "no room for an ethernet header",
+        /// The packet was put together from fragments, and with an Ethernet header, which Linux needs, it would be
+        /// longer than a frame can be (65,535 bytes).
+        NoRoom => drop "packet too long for a frame",
     }
 }
 
@@ -86,10 +87,18 @@ impl Expand for ToHost {
     fn process(&mut self, x: &mut Expansion<'_, '_>, vector: &mut Vector) {
         for i in 0..vector.len() {
             let mut row = vector.row(i);
-            let Some(way) = self.ways.get(x.cx.round, row.rx_interface).copied() else {
+            // A side in Linux that is down takes and answers nothing.
+            let way = self.ways.get(x.cx.round, row.rx_interface).filter(|way| way.is_open);
+            let Some(way) = way.copied() else {
                 vector.set_edge(i, edge::CONTINUE);
                 continue;
             };
+            // RFC 6980: Linux would not see any more that it was in fragments, which makes it invalid.
+            let is_rebuilt = row.flags & REASSEMBLED != 0;
+            if is_rebuilt && self.number == IP6 && is_discovery(x.cx, &row) {
+                vector.set_edge(i, edge::CONTINUE);
+                continue;
+            }
             if self.teaches(x.cx, &row) {
                 if let Some(copy) = row.copy(x.cx.buffers) {
                     let copy = Row { flags: copy.flags & !flag::TRACED, ..copy };
@@ -113,8 +122,7 @@ impl Expand for ToHost {
 const NEXT_HEADER: usize = 6;
 const IP6_HEADER: usize = 40;
 
-/// Whether an IPv6 packet is a message of Neighbor Discovery. RFC 6980: it is never a fragment, and nothing that hosts
-/// send puts it behind extension headers.
+/// Whether an IPv6 packet is a message of Neighbor Discovery. No host sends it behind extension headers.
 fn is_discovery(cx: &Context<'_>, row: &Row) -> bool {
     let packet = cx.buffers.bytes(row.packet).get(row.l3 as usize..).unwrap_or(&[]);
     let is = |at: usize, what: &dyn Fn(u8) -> bool| packet.get(at).is_some_and(|byte| what(*byte));
@@ -146,6 +154,8 @@ fn has_link_header(cx: &Context<'_>, row: &Row, number: usize) -> bool {
 fn give_link_header(cx: &mut Context<'_>, row: &mut Row, number: usize, way: Way) -> bool {
     let (l2, l3) = (row.l2 as usize, row.l3 as usize);
     let Some(begin) = l3.checked_sub(HEADER_LEN) else { return false };
+    let length = u32::from(row.length) + u32::from(row.l2) - begin as u32;
+    let Ok(length) = u16::try_from(length) else { return false };
     let bytes = cx.buffers.bytes_mut(row.packet);
     if l3 >= l2 + HEADER_LEN {
         // The addresses of its frame.
@@ -155,7 +165,7 @@ fn give_link_header(cx: &mut Context<'_>, row: &mut Row, number: usize, way: Way
         bytes[begin + 6..begin + 12].fill(0);
     }
     bytes[l3 - 2..l3].copy_from_slice(&ethertype(number).0.to_be_bytes());
-    row.length = row.length + row.l2 - begin as u16;
+    row.length = length;
     row.l2 = begin as u16;
     true
 }

@@ -737,11 +737,10 @@ const NOT_REACHED: &[(&str, &str)] = &[
     // A counter of the generator, tested with `commands`.
     ("pg-input", "interface is down"),
     ("pg-input", "no free buffer"),
-    // Drivers leave more headroom than a link header is long.
-    ("linux-cp-punt-ip4", "no room for an ethernet header"),
-    ("linux-cp-punt-ip6", "no room for an ethernet header"),
-    ("linux-cp-punt-l2", "no room for an ethernet header"),
-    ("linux-cp-arp-phy", "no room for an ethernet header"),
+    // Only packets are put together from fragments, and IPv6 is the same code.
+    ("linux-cp-punt-ip6", "packet too long for a frame"),
+    ("linux-cp-punt-l2", "packet too long for a frame"),
+    ("linux-cp-arp-phy", "packet too long for a frame"),
     // Behind features only: in `arcs`.
     ("llc-input", "unknown ethernet type"),
     // A counter of the dispatcher, tested with it.
@@ -762,6 +761,7 @@ const OTHER_TESTS: &[(&str, &str)] = &[
     ("arp-reply", "ARP request that the host answers"),
     ("icmp6-neighbor-discovery", "solicitation that the host answers"),
     ("linux-cp-arp-phy", "no free buffer to copy into"),
+    ("linux-cp-punt-ip4", "packet too long for a frame"),
     // The same code.
     ("linux-cp-punt-ip4", "no free buffer to copy into"),
     ("linux-cp-punt-ip6", "no free buffer to copy into"),

@@ -47,6 +47,10 @@ fn packets_for_the_router_reach_linux_as_they_came() {
         Packet::new("10.0.0.2", "224.0.0.5", 89, b"OSPF to its group"),
         Packet::udp("10.0.0.2", "239.1.2.3", b"to any group"),
         Packet::udp("10.0.0.2", "10.0.0.1", b"its last hop").ttl(1),
+        // Router Alert (RFC 2113), as IGMP has it.
+        Packet::new("10.0.0.2", "224.0.0.22", 2, &[0x22; 16]).ttl(1).options(&[0x94, 4, 0, 0]),
+        Packet::new("0.0.0.0", "224.0.0.1", 2, &[0x11; 8]).ttl(1),
+        Packet::udp("192.0.2.9", "224.0.0.9", b"of another network"),
     ] {
         let mac = if packet.destination.is_multicast() { MacAddress([1, 0, 0x5e, 0, 0, 5]) } else { e0.mac };
         let frame = packet.frame(mac, from);
@@ -59,7 +63,36 @@ fn packets_for_the_router_reach_linux_as_they_came() {
     bed.run();
     assert_eq!((linux.sent().len(), e1.sent().len()), (0, 2));
     let shown = bed.command("show interface e0").unwrap();
-    assert!(shown.lines().any(|line| line.contains("lcp tx packets") && line.trim_end().ends_with(" 8")), "{shown}");
+    assert!(shown.lines().any(|line| line.contains("lcp tx packets") && line.trim_end().ends_with(" 11")), "{shown}");
+}
+
+/// What no member takes must not be looked up like a host's address.
+#[test]
+fn packets_to_groups_are_never_forwarded() {
+    let (mut bed, [e0, e1, e2], linux) = bed();
+    bed.command("ip route add 0.0.0.0/0 via 10.0.1.2").unwrap();
+    let frame = Packet::udp("10.0.0.2", "239.1.2.3", b"x").options(&[1, 1, 1, 1]).frame(e0.mac, STATION);
+    assert_eq!(to_linux(&mut bed, &e0, &linux, &frame), [frame]);
+    e2.receive(Packet::udp("10.0.2.2", "239.1.2.3", b"x").options(&[1, 1, 1, 1]).frame(e2.mac, STATION));
+    bed.run();
+    assert_eq!((e1.sent().len(), linux.sent().len()), (0, 0));
+}
+
+#[test]
+fn a_datagram_that_is_too_long_for_a_frame_is_dropped_by_name() {
+    let (mut bed, [e0, ..], linux) = bed();
+    let payload = vec![7; 65_535 - 20];
+    let parts = payload.chunks(1480).enumerate();
+    let last = payload.len().div_ceil(1480) - 1;
+    let moved = bed.errors_of(|bed| {
+        for (number, part) in parts {
+            let fragment = (number * 185) as u16 | if number == last { 0 } else { 0x2000 };
+            e0.receive_packet(&Packet::new("10.0.0.2", "10.0.0.1", 200, part).fragment(fragment));
+            bed.run();
+        }
+    });
+    assert_eq!(moved.get(&("linux-cp-punt-ip4".into(), "packet too long for a frame".into())), Some(&1), "{moved:?}");
+    assert_eq!((linux.sent().len(), bed.buffers_in_use()), (0, 0));
 }
 
 #[test]
@@ -106,6 +139,11 @@ fn arp_is_answered_by_linux_and_read_by_the_router() {
     assert_eq!(bed.errors()[&("arp-reply".into(), "ARP request that the host answers".into())], 1);
     let moved = bed.errors_of(|bed| drop(to_linux(bed, &e0, &linux, &asks("10.0.0.9", "10.0.0.8"))));
     assert_eq!(moved, crate::bed::error("arp-reply", "ARP request for another address", 1));
+    // For whom the router is a proxy it answers itself.
+    bed.command("set interface proxy-arp e0 enable").unwrap();
+    bed.command("set arp proxy start 10.0.1.2 end 10.0.1.9").unwrap();
+    assert_eq!(to_linux(&mut bed, &e0, &linux, &asks("10.0.0.9", "10.0.1.2")).len(), 1);
+    assert_eq!(e0.sent().len(), 1, "proxy");
     // The answer to a question of Linux, which the router did not ask.
     let answer = ethernet(e0.mac, STATION, 0x806, &arp(2, (STATION, "10.0.0.77"), (e0.mac, "10.0.0.1")));
     assert_eq!(to_linux(&mut bed, &e0, &linux, &answer), [answer]);

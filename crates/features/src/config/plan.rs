@@ -53,7 +53,9 @@ pub fn steps(now: &[Statement], wanted: &[Statement]) -> Vec<Step> {
     let opens_now = |statement: &Statement| {
         let claims = &statement.claims;
         let are_free = !claims.is_empty() && !claims.iter().any(|claim| claimed.contains(claim.as_str()));
-        are_free && !known.contains_key(statement.undo.as_str())
+        // What it rests on is there and stays.
+        let stays = |need: &String| known.contains_key(need.as_str()) && !gone.contains(need.as_str());
+        are_free && !known.contains_key(statement.undo.as_str()) && statement.needs.iter().all(stays)
     };
     let state = |s: &Statement| Step { command: s.line.clone(), undo: s.undo.clone() };
     let take_away = |s: &Statement| Step { command: s.undo.clone(), undo: s.line.clone() };

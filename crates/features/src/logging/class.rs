@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// Classes of what belongs to no capability, with the modules that log. A capability says its own
 /// ([`router::capability::Description::log_classes`]).
-const OWN: [(&str, &str); 14] = [
+const OWN: [(&str, &str); 15] = [
     ("buffers", "buffers"),
     ("cli", "cli"),
     ("cli_client", "cli"),
@@ -20,6 +20,7 @@ const OWN: [(&str, &str); 14] = [
     ("quiver", "quiver"),
     ("router", "router"),
     ("startup", "startup"),
+    ("trace", "trace"),
 ];
 
 /// The classes of modules.
@@ -50,7 +51,7 @@ impl Modules {
                 Some(module) => self.0.get(module).copied().unwrap_or(module),
                 None => first.strip_prefix("quiver_").unwrap_or(first),
             },
-            name => name,
+            name => self.0.get(name).copied().unwrap_or(name),
         };
         let end = class.char_indices().nth(MAXIMUM_NAME).map_or(class.len(), |(at, _)| at);
         &class[..end]
@@ -78,6 +79,7 @@ mod tests {
             ("quiver_drivers::af_packet", "af_packet"),
             ("quiver_graph::worker", "graph"),
             ("quiver::daemon", "quiver"),
+            ("quiver_router_of_others::x", "router_of_others"),
             ("pg", "pg"),
             ("", ""),
         ] {

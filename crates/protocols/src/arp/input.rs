@@ -333,7 +333,7 @@ impl ArpInput {
         arp: &Arp,
         counter: usize,
     ) -> Edge {
-        if row.flags & ANSWERED != 0 {
+        if row.flags & ANSWERED != 0 && counter != PROXY_REPLIES {
             return Edge::HostAnswers;
         }
         if !self.replies.of(view.index).take(cx.now, policy.rates.ip4.replies) {

@@ -204,9 +204,12 @@ impl Ip4Input {
             return fault;
         }
         let to = addresses(cx, row, view.is_some_and(|view| view.all_groups));
+        // The options of a packet to a group are the business of whoever is its member.
+        let destination = ipv4::Header::new_unchecked(visible(cx, row)).dst();
+        has_options &= !(to == Edge::Local && destination.is_multicast());
         if has_options && matches!(to, Edge::Lookup | Edge::Local) {
             // `ip4-options` and the lookup after it need the destination address.
-            row.target = ipv4::Header::new_unchecked(visible(cx, row)).dst().into();
+            row.target = destination.into();
         }
         // RFC 1812 5.2.3: to all hosts of the network that the packet came from. This does not depend on whether the
         // router forwards directed broadcasts to that network.
@@ -289,7 +292,9 @@ fn addresses(cx: &Context<'_>, row: &mut Row, all_groups: bool) -> Edge {
     if row.flags & check::MARTIAN_SOURCE != 0 {
         // A host without an address broadcasts to request one (RFC 2131 4.1).
         let is_nobody = ipv4::Header::new_unchecked(visible(cx, row)).src().is_unspecified();
-        if !(is_nobody && is_broadcast) {
+        // RFC 4541 2.1.1: a switch asks for members with this source.
+        let to_group = all_groups && destination.is_some_and(|address| address.is_multicast());
+        if !(is_nobody && (is_broadcast || to_group)) {
             return Edge::SourceMartian;
         }
     }

@@ -108,7 +108,8 @@ impl Map for Ip4Local {
         for (i, fault) in faults[..vector.len()].iter().enumerate() {
             let row = vector.row(i);
             let header = ipv4::Header::new_unchecked(&cx.buffers.bytes(row.packet)[row.l3 as usize..]);
-            let to_all = header.dst().is_broadcast();
+            // Groups come here only where somebody is a member of all.
+            let to_all = header.dst().is_broadcast() || header.dst().is_multicast();
             let to = if *fault == Some(Fault::Ours) {
                 Edge::Spoofed
             } else if *fault == Some(Fault::Unreachable) && !to_all {

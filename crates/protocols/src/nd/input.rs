@@ -284,7 +284,8 @@ impl NdInput {
         {
             return Err(Edge::ForeignSender);
         }
-        let host_answers = row.flags & ANSWERED != 0;
+        // The host does not know for whom the router is a proxy.
+        let host_answers = row.flags & ANSWERED != 0 && !view.ip6.stands_in_for(target);
         if !host_answers && !self.replies.of(view.index).take(cx.now, policy.rates.ip6.replies) {
             return Err(Edge::RepliesLimited);
         }
