@@ -5,7 +5,7 @@ use graph::GraphError;
 use std::io;
 use std::net::IpAddr;
 use tables::object::ObjectsFull;
-use wire::{MacAddress, Prefix, Prefix4};
+use wire::{MacAddress, Prefix};
 /// Why an operation was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -70,10 +70,6 @@ pub enum Error {
     AddressThere { prefix: Prefix, name: String },
     #[error("{name} does not have the address {prefix}")]
     NoSuchAddress { prefix: Prefix, name: String },
-    #[error("{prefix} on {name} is leased by DHCP ('set dhcp client del intfc {name}' gives it back)")]
-    Leased { prefix: Prefix4, name: String },
-    #[error("{0} gets its address by DHCP: 'set dhcp client del intfc {0}' first")]
-    DhcpClientThere(String),
     #[error("no route {0}")]
     NoSuchRoute(Prefix),
     #[error("route {0} has no such path")]
@@ -135,8 +131,6 @@ crate::codes! { Error, or its own of Capability {
     AddressTaken => "address-taken",
     AddressThere => "address-there",
     NoSuchAddress => "no-such-address",
-    Leased => "leased",
-    DhcpClientThere => "dhcp-client-there",
     NoSuchRoute => "no-such-route",
     NoSuchPath => "no-such-path",
     TooManyPathLists => "too-many-path-lists",

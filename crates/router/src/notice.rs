@@ -118,6 +118,10 @@ impl Wants {
 pub enum Change {
     /// An interface gets an address.
     Address { interface: InterfaceIndex, address: IpAddr },
+    /// An interface loses an address.
+    NoAddress { interface: InterfaceIndex, address: Prefix },
+    /// An interface uses the addresses of another.
+    Borrow { interface: InterfaceIndex },
     /// An interface moves into another routing table.
     Table { interface: InterfaceIndex, family: Family, table: TableIndex },
 }

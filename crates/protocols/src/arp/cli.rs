@@ -1,5 +1,6 @@
 //! ARP commands: proxy ARP, and conflicts over this router's addresses.
 
+use super::proxy::{self, Proxies};
 use command::table::centred;
 use command::{Args, Command, CommandSet, Done, fail, reply};
 use router::Router;
@@ -54,7 +55,7 @@ fn register_proxy(set: &mut CommandSet<Router>) {
             "Enable proxy ARP on an interface for the addresses of `set arp proxy`, or disable it.",
             |router: &mut Router, args: &Args| {
                 let index = router.interfaces.find(args.text("interface")?)?;
-                router.set_proxy_arp(index, matches!(args.text("state")?, "enable" | "on"))?;
+                proxy::set(router, index, matches!(args.text("state")?, "enable" | "on"))?;
                 reply(Done)
             },
         )
@@ -67,7 +68,7 @@ fn register_proxy(set: &mut CommandSet<Router>) {
         |router: &mut Router, _: &Args| {
             let ranges = router.neighbours.policy().proxied.iter();
             let ranges = ranges.map(|range| ShownRange { start: range.start.to_string(), end: range.end.to_string() });
-            let interfaces = router.interfaces.iter().filter(|interface| interface.proxy_arp);
+            let interfaces = router.interfaces.iter().filter(|known| router.state::<Proxies>().is_on(known.index));
             let interfaces = interfaces.map(|interface| interface.name.clone()).collect();
             reply(ShowProxy { ranges: ranges.collect(), interfaces })
         },

@@ -9,7 +9,9 @@
 //! follows a host that changes its Ethernet address. It learns no other sender: unrequested messages would let any host
 //! fill the table, or take another host's place before that host is known.
 
-use graph::{ArcIndex, Context, CounterSpec, InterfaceIndex, Map, NodeSpec, Row, Severity, Snapshot, Vector, flag};
+use graph::{
+    ArcIndex, Context, CounterSpec, InterfaceIndex, Map, NodeSpec, PerInterface, Row, Severity, Snapshot, Vector, flag,
+};
 use router::events::EventSender;
 use router::interface::{InterfaceView, SharedViews};
 use router::ip::Fibs4;
@@ -189,6 +191,8 @@ pub struct Tables {
     pub objects: ObjectHandle,
     /// For hosts on the link that only routes lead to.
     pub routes: OnLink<Lookup4>,
+    /// The interfaces on which the router answers for others.
+    pub proxies: PerInterface<()>,
 }
 
 pub struct ArpInput {
@@ -247,7 +251,9 @@ impl ArpInput {
                 Err(edge) => edge,
             },
             Operation::Reply => Edge::ReplyElsewhere,
-            _ if view.proxy_arp && self.stands_for(cx, view, policy, arp.target_ip) => {
+            _ if tables.proxies.get(cx.round, view.index).is_some()
+                && self.stands_for(cx, view, policy, arp.target_ip) =>
+            {
                 self.answer_and_learn(cx, row, view, policy, &arp, entry, PROXY_REPLIES)
             }
             _ => {

@@ -7,9 +7,11 @@
 pub mod cli;
 pub(crate) mod config;
 mod input;
+mod proxy;
 mod send;
 
 use graph::Behaviour;
+use proxy::Proxies;
 use router::capability::{Chapter, Description, Part, Phase, Stage, Starting};
 use router::ip::on_link::OnLink;
 use router::neighbour::glean::{self, Glean};
@@ -26,6 +28,8 @@ pub const CAPABILITY: Description = Description {
     arcs: &[(input::ARC, input::NODE)],
     start,
     nodes: &[input::BEGIN, input::NODE, "ip4-glean", "ip4-arp"],
+    hears: proxy::hears,
+    settings: proxy::settings,
     commands: cli::register,
     statements: &[(Phase::Neighbours, Part::Few(config::statements))],
     chapters: &[Chapter {
@@ -40,6 +44,8 @@ pub const CAPABILITY: Description = Description {
 fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     let events = starting.events(Router::handle_neighbour);
     let (routes, policy) = (OnLink::new(&starting.core.fibs, &starting.core.objects), starting.shared());
+    let proxies = starting.per_interface();
+    starting.own(Proxies::new(proxies.clone()));
     let Starting { graph, core, .. } = starting;
     let tables = input::Tables {
         view: core.view.clone(),
@@ -48,6 +54,7 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
         fibs: core.fibs.clone(),
         objects: core.objects.clone(),
         routes,
+        proxies,
     };
     let arc = graph.arc(input::ARC)?;
     graph.register(input::begin_spec(), move |_| Behaviour::Map(Box::new(input::Begin { arc })))?;

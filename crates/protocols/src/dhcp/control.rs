@@ -10,6 +10,7 @@ use super::input::{Expected, NAME};
 use crate::local;
 use graph::{InterfaceIndex, PerInterface};
 pub use router::agenda::{Agenda, Timed};
+use router::capability::Change;
 use router::interface::Interface;
 use router::interface::InterfaceError;
 use router::ip::control::{Path, PathAction, Source};
@@ -20,7 +21,7 @@ use wire::checksum::pseudo_header4;
 use wire::dhcp::{self, CLIENT_PORT, Kind, Message, SERVER_PORT};
 use wire::ethernet::EtherType;
 use wire::ipv4::{self, Protocol};
-use wire::{Family, MacAddress, Prefix4, udp};
+use wire::{Family, MacAddress, Prefix, Prefix4, udp};
 
 const TTL: u8 = 64;
 /// RFC 2131 4.1: the first and the longest pause between two tries. It doubles each time, and varies by up to a second.
@@ -152,11 +153,20 @@ pub enum DhcpError {
     NoClient(String),
     #[error("'{0}' is no host name: letters, digits, - and ., at most {max} in all", max = dhcp::MAX_HOST_NAME)]
     BadHostName(String),
+    #[error("{prefix} on {name} is leased by DHCP ('set dhcp client del intfc {name}' gives it back)")]
+    Leased { prefix: Prefix4, name: String },
+    #[error("{0} gets its address by DHCP: 'set dhcp client del intfc {0}' first")]
+    ClientThere(String),
+    #[error("{name} has a DHCP client, whose routes are in its table: 'set dhcp client del intfc {name}' first")]
+    InTable { name: String },
 }
 
 router::codes! { DhcpError {
     NoClient => "dhcp-no-client",
     BadHostName => "dhcp-bad-host-name",
+    Leased => "leased",
+    ClientThere => "dhcp-client-there",
+    InTable => "table-has-dhcp-client",
 } }
 
 /// How long to wait for an answer to try number `tries`, counted from 0.
@@ -227,7 +237,7 @@ pub fn set_client(router: &mut Router, index: InterfaceIndex, hostname: Option<&
         sent: 0,
     };
     router.state_mut::<DhcpClients>().clients.insert(index, client);
-    router.interfaces.get_mut(index)?.has_dhcp_client = true;
+    router.interfaces.get_mut(index)?.awaits_address = true;
     router.publish_facts();
     link_changed(router, index);
     tick(router, now);
@@ -257,13 +267,35 @@ pub(crate) fn forget(router: &mut Router, index: InterfaceIndex) {
         return;
     }
     if let Ok(interface) = router.interfaces.get_mut(index) {
-        interface.has_dhcp_client = false;
+        interface.awaits_address = false;
     }
     if router.state::<DhcpClients>().clients.is_empty() {
         local::unlisten_udp(router, Family::Ip4, CLIENT_PORT);
     }
     router.publish_facts();
     publish(router, index);
+}
+
+/// What a client has must stay while it is there.
+pub(crate) fn allows(router: &Router, change: &Change) -> Result<(), Error> {
+    let (Change::NoAddress { interface, .. } | Change::Borrow { interface } | Change::Table { interface, .. }) =
+        *change
+    else {
+        return Ok(());
+    };
+    let clients = router.state::<DhcpClients>();
+    let Some(client) = clients.get(interface) else { return Ok(()) };
+    let name = router.interfaces.get(interface)?.name.clone();
+    match *change {
+        Change::NoAddress { address: Prefix::V4(prefix), .. }
+            if client.lease.as_ref().is_some_and(|lease| lease.prefix == prefix) =>
+        {
+            Err(DhcpError::Leased { prefix, name }.into())
+        }
+        Change::Borrow { .. } => Err(DhcpError::ClientThere(name).into()),
+        Change::Table { family: Family::Ip4, .. } => Err(DhcpError::InTable { name }.into()),
+        _ => Ok(()),
+    }
 }
 
 /// Called when an interface has become usable or unusable.
@@ -523,11 +555,11 @@ fn install_lease(router: &mut Router, index: InterfaceIndex, lease: Lease) -> Re
         unbind(router, index);
         check_lease(router, index, &lease)?;
         if let Ok(interface) = router.interfaces.get_mut(index) {
-            interface.leased = Some(lease.prefix);
+            interface.found = Some(lease.prefix);
         }
         if let Err(error) = router.add_address(index, lease.prefix) {
             if let Ok(interface) = router.interfaces.get_mut(index) {
-                interface.leased = None;
+                interface.found = None;
             }
             return Err(error.to_string());
         }
@@ -564,7 +596,7 @@ fn unbind(router: &mut Router, index: InterfaceIndex) {
         }
     }
     if let Ok(interface) = router.interfaces.get_mut(index) {
-        interface.leased = None;
+        interface.found = None;
     }
     if let Err(error) = router.remove_address(index, lease.prefix) {
         log::error!("{}: {} is not taken away: {error}", name_of_client(router, index), lease.prefix);

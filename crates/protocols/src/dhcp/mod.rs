@@ -26,6 +26,7 @@ pub const CAPABILITY: Description = Description {
     nodes: &[input::NAME],
     start,
     hears,
+    allows: control::allows,
     // A lease outlives an interface that is down (RFC 2131 3.2).
     farewells: &[Farewell { when: &[Parting::Deleted, Parting::Exit], say: control::release_lease }],
     commands: cli::register,

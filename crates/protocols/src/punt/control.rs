@@ -286,6 +286,7 @@ pub(super) fn allows(router: &Router, change: &Change) -> Result<(), Error> {
     match *change {
         Change::Address { interface, address } => check_not_punted_to(router, interface, address),
         Change::Table { interface, family, table } => check_punted_move(router, interface, family, table),
+        Change::NoAddress { .. } | Change::Borrow { .. } => Ok(()),
     }
 }
 

@@ -87,10 +87,9 @@ impl Router {
     }
 
     fn take_address(&mut self, index: InterfaceIndex, prefix: Prefix4) -> Result<(), Error> {
+        self.interfaces.get(index)?;
+        self.allows(Change::NoAddress { interface: index, address: prefix.into() })?;
         let interface = self.interfaces.get_mut(index)?;
-        if interface.leased == Some(prefix) {
-            return Err(Error::Leased { prefix, name: interface.name.clone() });
-        }
         let before = interface.addresses.len();
         interface.addresses.retain(|known| *known != prefix);
         if interface.addresses.len() == before {
@@ -109,7 +108,7 @@ impl Router {
         Ok(())
     }
 
-    /// Removes all addresses of an interface but a leased one.
+    /// Removes all addresses that operators gave an interface.
     ///
     /// # Errors
     /// When there is no such interface.

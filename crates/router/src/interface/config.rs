@@ -194,10 +194,6 @@ fn of_interface(router: &Router, interface: &Interface, into: &mut Vec<Statement
         into.push(in_table(interface, address));
     }
     router.capabilities.iter().for_each(|capability| (capability.settings)(router, interface, into));
-    if interface.proxy_arp {
-        let line = format!("set interface proxy-arp {name} enable");
-        into.push(setting(line, format!("set interface proxy-arp {name} disable")));
-    }
     if let Some(tag) = &interface.tag {
         let line = format!("set interface tag {name} {tag}");
         into.push(setting(line, format!("set interface tag del {name}")));

@@ -109,12 +109,11 @@ impl Router {
             ip6: Default::default(),
             admin_up: false,
             tag: None,
-            proxy_arp: false,
             mpls: false,
             all_groups: false,
             addresses: Vec::new(),
-            leased: None,
-            has_dhcp_client: false,
+            found: None,
+            awaits_address: false,
             lender: None,
             tags: sub.as_ref().and_then(|sub| sub.takes.tags()).unwrap_or(Tags::NONE),
             sub,
@@ -217,7 +216,7 @@ impl Router {
     /// Removes an interface that leaves, with all that the core has of it.
     pub(crate) fn finish_deletion(&mut self, index: InterfaceIndex) {
         let Ok(interface) = self.interfaces.get_mut(index) else { return };
-        interface.leased = None;
+        interface.found = None;
         for prefix in interface.addresses.clone() {
             if let Err(error) = self.remove_address(index, prefix) {
                 log::error!("{prefix} of an interface that is removed: {error}");
@@ -351,16 +350,6 @@ impl Router {
         Ok(())
     }
 
-    /// Answers ARP requests for the addresses of `set arp proxy`, or not.
-    ///
-    /// # Errors
-    /// When there is no such interface.
-    pub fn set_proxy_arp(&mut self, index: InterfaceIndex, answers: bool) -> Result<(), Error> {
-        self.interfaces.get_mut(index)?.proxy_arp = answers;
-        self.publish_facts();
-        Ok(())
-    }
-
     /// Gives an interface another name.
     ///
     /// # Errors
@@ -437,7 +426,6 @@ impl Router {
             tx: interface.exit(Exit::Device),
             sub_interfaces: interface.demux.clone().map(SubInterfaces),
             output: interface.exit(Exit::Frames),
-            proxy_arp: interface.proxy_arp,
             mpls: interface.mpls,
             all_groups: interface.all_groups,
         };

@@ -61,17 +61,15 @@ pub struct Interface {
     pub ip6: ip6::Settings,
     /// An operator's own label for the interface, when its name does not say enough.
     pub tag: Option<String>,
-    /// It answers for the addresses of `set arp proxy`.
-    pub proxy_arp: bool,
     /// It accepts labelled packets.
     pub mpls: bool,
     /// It takes packets to all groups.
     pub all_groups: bool,
     pub addresses: Vec<Prefix4>,
-    /// The one of `addresses` that a DHCP server leased.
-    pub leased: Option<Prefix4>,
-    /// It may get a lease.
-    pub has_dhcp_client: bool,
+    /// The one of `addresses` that no operator stated: another capability found it, such as the DHCP client.
+    pub found: Option<Prefix4>,
+    /// It takes part in IPv4 before it has an address: a capability looks for one.
+    pub awaits_address: bool,
     /// The interface whose addresses it uses, when it is unnumbered.
     pub lender: Option<InterfaceIndex>,
     /// The VLAN tags that its frames carry.
@@ -125,12 +123,12 @@ impl Interface {
 
     /// Whether it takes part in IPv4.
     pub fn is_ip4_enabled(&self) -> bool {
-        !self.addresses.is_empty() || self.lender.is_some() || self.has_dhcp_client
+        !self.addresses.is_empty() || self.lender.is_some() || self.awaits_address
     }
 
-    /// The addresses that operators gave it: all but the leased one.
+    /// The addresses that operators gave it.
     pub(crate) fn stated_addresses(&self) -> impl Iterator<Item = &Prefix4> {
-        self.addresses.iter().filter(|prefix| self.leased != Some(**prefix))
+        self.addresses.iter().filter(|prefix| self.found != Some(**prefix))
     }
 
     /// The same, for one family.

@@ -4,7 +4,7 @@
 
 use super::{Interface, Interfaces};
 use crate::interface::InterfaceError;
-use crate::notice::Notice;
+use crate::notice::{Change, Notice};
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::net::Ipv4Addr;
@@ -99,9 +99,7 @@ impl Router {
         if !interface.addresses.is_empty() {
             return Err(UnnumberedError::Numbered { name }.into());
         }
-        if interface.has_dhcp_client {
-            return Err(Error::DhcpClientThere(name));
-        }
+        self.allows(Change::Borrow { interface: index })?;
         if other.ip4.table != interface.ip4.table {
             return Err(UnnumberedError::OtherTable { name, lender: other.name.clone() }.into());
         }

@@ -43,8 +43,6 @@ pub struct InterfaceView {
     pub sub_interfaces: Option<SubInterfaces>,
     /// The edge of `interface-output` to this interface.
     pub output: EdgeIndex,
-    /// Requests for the addresses of `set arp proxy` are answered.
-    pub proxy_arp: bool,
     /// It takes labelled packets.
     pub mpls: bool,
     /// It takes packets to all groups, not only to those of the router.

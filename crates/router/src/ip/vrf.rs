@@ -46,8 +46,6 @@ pub enum TableError {
          address del {name} all' first"
     )]
     HasAddresses { name: String },
-    #[error("{name} has a DHCP client, whose routes are in its table: 'set dhcp client del intfc {name}' first")]
-    HasDhcpClient { name: String },
     #[error(
         "table {id} may have {limit} routes, and these would be more ('set ip table max-routes'): remove some, or \
          let it \
@@ -74,7 +72,6 @@ crate::codes! { TableError {
     InUse => "table-in-use",
     InUseByLabel => "table-in-use-by-label",
     HasAddresses => "table-has-addresses",
-    HasDhcpClient => "table-has-dhcp-client",
     Limit => "table-limit",
     RoutesStay => "table-routes-stay",
     IntoItself => "table-into-itself",
@@ -228,9 +225,6 @@ impl Router {
         }
         self.allows(Change::Table { interface: index, family, table })?;
         if family == Family::Ip4 {
-            if interface.has_dhcp_client {
-                return Err(TableError::HasDhcpClient { name }.into());
-            }
             self.check_borrows_nothing(interface)?;
             self.check_lends_nothing(index)?;
         }
