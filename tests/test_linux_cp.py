@@ -63,7 +63,11 @@ def test_a_pair_is_an_interface_of_linux(lab):
     for command, why in [
         ("lcp create e0 host-if xe1", "e0 has a pair already: xe0"),
         ("lcp create lcp0 host-if xe1", "lcp0 is the Linux side of a pair itself"),
-        ("lcp create e1 host-if a-name-that-is-long", "is no name for an interface in Linux"),
+        ("lcp create e1 host-if a-name-that-is-long", "cannot name a host interface"),
+        ("lcp create e1 host-if xe%d", "cannot name a host interface"),
+        ("lcp create e1 host-if ../xe1", "cannot name a host interface"),
+        ("lcp create e1 host-if xe1 netns ../../etc", "is not a network namespace"),
+        ("lcp create nothing host-if xe1", "nothing"),
         ("lcp delete e1", "e1 has no pair"),
         ("show lcp phy e1", "e1 has no pair"),
         ("lcp create e1 host-if xe1 netns nowhere", "nowhere"),

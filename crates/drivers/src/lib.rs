@@ -30,6 +30,7 @@ mod test_frames;
 pub mod vnet;
 
 pub use chain::{Chain, link};
+pub use host::check_name as check_host_name;
 
 use graph::{Buffers, EdgeIndex, EdgeSpec, Vector};
 use std::any::Any;

@@ -142,6 +142,7 @@ const ACTS: &[&str] = &[
     "ip route add 23.0.0.0/8 via mpls-tunnel0",
     "mpls tunnel del mpls-tunnel0",
     "set interface mpls e0 disable",
+    "PAIR",
 ];
 
 /// Of the bits of a frame's length, and of its record's first byte.
@@ -294,6 +295,13 @@ impl Bed {
             }
             Some(("REFUSE", "full")) => self.ports.iter().for_each(|port| port.refuse_next(drivers::FULL)),
             Some(("REFUSE", _)) => self.ports.iter().for_each(|port| port.refuse_next(drivers::REFUSED)),
+            // The third port is the side of the first one in Linux.
+            None if act == "PAIR" => {
+                let index = |name| self.router.interfaces.find(name);
+                if let (Ok(phy), Ok(tap)) = (index("e0"), index("e2")) {
+                    let _ = linux_cp::join(&mut self.router, phy, tap, "xe0");
+                }
+            }
             // It may be refused, as when the interface is gone already.
             _ => {
                 assert!(self.commands.parse(act).is_ok(), "{act}: no command");

@@ -5,8 +5,10 @@ use std::hint::black_box;
 
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    match StartupConfig::parse("startup.conf", text, &[]) {
-        Ok(config) => assert_eq!(Ok(config), StartupConfig::parse("startup.conf", text, &[])),
+    let sections = router::capability::sections(capabilities::CAPABILITIES);
+    let parse = || StartupConfig::parse("startup.conf", text, &sections);
+    match parse() {
+        Ok(config) => assert_eq!(Ok(config), parse()),
         Err(error) => {
             black_box(error.to_string());
         }

@@ -1,6 +1,6 @@
 //! Operations on pairs.
 
-use crate::error::{LcpError, MAX_NAME};
+use crate::error::LcpError;
 use crate::pair::{OWN_NAMESPACE, PairConfig};
 use crate::state::{Pair, Pairs, Way};
 use crate::{from_host, sync, to_host};
@@ -32,10 +32,7 @@ pub fn create(
     if router.is_tunnel(phy) {
         return Err(LcpError::NoFrames(name()).into());
     }
-    let is_bad = |c: char| c == '/' || c.is_whitespace() || c.is_control();
-    if host.is_empty() || host.len() > MAX_NAME || matches!(host, "." | "..") || host.contains(is_bad) {
-        return Err(LcpError::BadName(host.into()).into());
-    }
+    drivers::check_host_name(host)?;
     let pairs = router.state::<Pairs>();
     let config = PairConfig {
         phy,
@@ -129,21 +126,21 @@ fn connect(router: &mut Router, pair: Pair) -> Result<(), Error> {
         router.graph.set_feature(arc, node, phy, true)?;
     }
     router.graph.set_feature(drivers::input::ARC, from_host::NODE, tap, true)?;
-    publish(router, phy);
-    router.set_all_groups(phy, true)
+    publish(router, phy)
 }
 
-/// Publishes the ways of a pair for nodes. That to Linux is open while the interface there is up.
-fn publish(router: &Router, phy: InterfaceIndex) {
+/// Publishes the ways of a pair for nodes. That to Linux is open while the interface there is up. Only then packets to
+/// all groups are taken: the router is a member of few.
+fn publish(router: &mut Router, phy: InterfaceIndex) -> Result<(), Error> {
     let pairs = router.state::<Pairs>();
-    let Some(&Pair { tap, .. }) = pairs.of(phy) else { return };
-    let (Ok(of_router), Ok(of_linux)) = (router.interfaces.get(phy), router.interfaces.get(tap)) else { return };
-    let mac = of_router.mac;
-    pairs.to_host.set(phy, Some(Way { to: tap, mac, is_open: of_linux.is_usable() }));
+    let Some(&Pair { tap, .. }) = pairs.of(phy) else { return Ok(()) };
+    let (mac, is_open) = (router.interfaces.get(phy)?.mac, router.interfaces.get(tap)?.is_usable());
+    pairs.to_host.set(phy, Some(Way { to: tap, mac, is_open }));
     pairs.from_host.set(tap, Some(Way { to: phy, mac, is_open: true }));
+    router.set_all_groups(phy, is_open)
 }
 
-/// The same back, as far as it was done.
+/// Takes back what [`connect`] did, as far as it was done.
 fn disconnect(router: &mut Router, phy: InterfaceIndex) {
     let pairs = router.state_mut::<Pairs>();
     let Some(Pair { tap, namespace, .. }) = pairs.by_phy.remove(&phy) else { return };
@@ -167,15 +164,20 @@ fn disconnect(router: &mut Router, phy: InterfaceIndex) {
 
 /// A pair ends with either side.
 pub(crate) fn hears(router: &mut Router, notice: &Notice) {
-    let pairs = router.state::<Pairs>();
-    let phy_of = |tap: &InterfaceIndex| pairs.by_tap.get(tap).copied();
-    match notice {
-        Notice::Mac(changed) => publish(router, *changed),
+    let changed = match notice {
+        Notice::Mac(phy) => Some(*phy),
         Notice::LinkState { interface, .. } | Notice::State { interface, .. } => {
-            phy_of(interface).into_iter().for_each(|phy| publish(router, phy));
+            router.state::<Pairs>().by_tap.get(interface).copied()
         }
-        Notice::Renamed { interface, .. } => renamed(router, *interface),
-        _ => {}
+        _ => None,
+    };
+    if let Some(phy) = changed
+        && let Err(error) = publish(router, phy)
+    {
+        log::error!("the pair of interface {phy} is not up to date: {error}");
+    }
+    if let Notice::Renamed { interface, .. } = notice {
+        renamed(router, *interface);
     }
     sync::hears(router, notice);
     let Notice::Leaving(leaving) = notice else { return };

@@ -1,9 +1,6 @@
 //! Why a pair cannot be made, changed or removed.
 
-/// Longest name of an interface in Linux (`IFNAMSIZ`, with its zero).
-pub const MAX_NAME: usize = 15;
-
-/// Why a pair cannot be made or removed.
+/// The reasons.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LcpError {
     #[error("{phy} has a pair already: {host} ('lcp delete {phy}' removes it)")]
@@ -18,8 +15,6 @@ pub enum LcpError {
     ToItself(String),
     #[error("{0} has no pair ('show lcp' lists them)")]
     NoPair(String),
-    #[error("'{0}' is no name for an interface in Linux: expected 1 to {MAX_NAME} bytes without '/' and spaces")]
-    BadName(String),
     #[error("{0} carries no Ethernet frames, and pairs of other interfaces are not implemented yet")]
     NoFrames(String),
     #[error("{0} is a sub-interface, and pairs of sub-interfaces are not implemented yet: make one of its parent")]
@@ -33,7 +28,6 @@ router::codes! { LcpError {
     HostTaken => "lcp-host-taken",
     ToItself => "lcp-to-itself",
     NoPair => "lcp-no-pair",
-    BadName => "lcp-bad-name",
     NoFrames => "lcp-no-frames",
     SubInterface => "lcp-sub-interface",
 } }

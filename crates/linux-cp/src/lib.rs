@@ -1,14 +1,14 @@
 //! The Linux control plane: interfaces of the router have a second side in Linux, where routing daemons and operators
 //! find ordinary network interfaces.
 //!
-//! A *pair* is an interface of the router and a TAP whose other end is in Linux ([`control`]). Frames that are not for
+//! A *pair* is an interface of the router and a TAP whose other end is in Linux (`control`). Frames that are not for
 //! forwarding go to Linux: packets for the router's addresses and for groups, ARP, Neighbor Discovery, and frames of
-//! protocols that the router does not know ([`to_host`]). Linux answers them. What Linux sends leaves by the router's
-//! interface as it is, without a lookup ([`from_host`]).
+//! protocols that the router does not know (`to_host`). Linux answers them. What Linux sends leaves by the router's
+//! interface as it is, without a lookup (`from_host`).
 //!
 //! ```text
-//!  wire ──▶ e0 ─▶ ethernet-input ─▶ … ip4-local, ip6-local, arp, l2-input ─▶ linux-cp-punt… ──▶ tap1 ──▶ Linux: xe0
-//!  wire ◀── e0-output ◀─────────────────────────────────────────────────────── linux-cp-xc ◀── tap1 ◀── Linux: xe0
+//!  wire ──▶ e0 ─▶ ethernet-input ─▶ … ip4-local, ip6-local, arp, l2-input ─▶ linux-cp-punt… ──▶ lcp0 ──▶ Linux: xe0
+//!  wire ◀── e0-output ◀─────────────────────────────────────────────────────── linux-cp-xc ◀── lcp0 ◀── Linux: xe0
 //! ```
 #![forbid(unsafe_code)]
 

@@ -23,7 +23,7 @@ pub(crate) struct Way {
     pub to: InterfaceIndex,
     /// The Ethernet address of both sides.
     pub mac: MacAddress,
-    /// It is taken: of the way to Linux, its side there is up.
+    /// Whether packets take it. The way to Linux is closed while its side there is down.
     pub is_open: bool,
 }
 

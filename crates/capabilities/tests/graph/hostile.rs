@@ -284,16 +284,27 @@ fn check_sent(ports: &[Port], with_offloads: bool) -> usize {
 
 fn survives(seed: u64, make: Sound, with_offloads: bool, frames: usize) -> usize {
     let random = &mut Random::new(seed);
-    let (mut bed, ports) = bed(random);
+    let (bed, ports) = bed(random);
+    survives_in(bed, &ports, &ports, (random, make, with_offloads, frames))
+}
+
+/// The same, where what `checked` ports send must be right.
+fn survives_in(
+    mut bed: Bed,
+    ports: &[Port],
+    checked: &[Port],
+    (random, make, with_offloads, frames): (&mut Random, Sound, bool, usize),
+) -> usize {
     let (mut received, mut messages) = (0, 0);
     for batch in 0..frames / BATCH {
         for _ in 0..BATCH {
-            let port = random.of(&ports);
+            let port = random.of(ports);
             port.receive(arrival(random, port, make, with_offloads));
         }
         received += BATCH as u64;
         bed.run();
-        messages += check_sent(&ports, with_offloads);
+        messages += check_sent(checked, with_offloads);
+        ports.iter().for_each(|port| drop(port.sent_whole()));
         let ledger = bed.worker.core().ledger();
         assert!(ledger.is_balanced(), "{ledger:?}");
         assert_eq!(ledger.received, received);
@@ -304,7 +315,7 @@ fn survives(seed: u64, make: Sound, with_offloads: bool, frames: usize) -> usize
             // Twice, because errors to senders may wait for their neighbours, too.
             (0..=2 * REQUESTS + 1).for_each(|_| bed.advance(Duration::from_millis(1001)));
             assert_eq!((bed.held(), bed.buffers_in_use()), (0, 0), "batch {batch}");
-            any_routes(&mut bed, &ports, random);
+            any_routes(&mut bed, ports, random);
         }
     }
     let panics: Vec<_> = bed.errors().into_iter().filter(|((node, _), _)| node == "dispatcher").collect();
@@ -357,4 +368,19 @@ fn frames_at_the_edges_of_a_buffer_are_survived() {
         check_sent(&ports, false);
     }
     assert!(bed.errors().keys().all(|(node, _)| node != "dispatcher"));
+}
+
+/// From the wire to Linux, from Linux to the wire, and while Linux comes and goes.
+#[test]
+fn so_are_frames_to_and_from_linux() {
+    for (seed, make, with_offloads) in [(8, of_both as Sound, false), (9, of_both, true), (10, labelled, true)] {
+        let random = &mut Random::new(seed);
+        let (mut bed, mut ports) = bed(random);
+        let linux = bed.port_that_finishes("x0", TxOffloads { checksum: true, segmentation: true });
+        bed.router.set_admin(linux.index, true).unwrap();
+        linux_cp::join(&mut bed.router, ports[0].index, linux.index, "xe0").unwrap();
+        // What these two send is what others made.
+        ports.push(linux);
+        survives_in(bed, &ports, &[], (random, make, with_offloads, FRAMES / 10));
+    }
 }
