@@ -14,6 +14,7 @@ mod frames;
 mod headers;
 mod lines;
 mod memif;
+mod netlink;
 mod offload;
 mod ports;
 mod session;
@@ -41,6 +42,7 @@ pub const TARGETS: &[Target] = &[
     ("capture_file", capture_file::run),
     ("template", template::run),
     ("memif", memif::run),
+    ("netlink", netlink::run),
 ];
 
 /// Gives bytes to a target.

@@ -1,7 +1,9 @@
 //! Commands on the Linux control plane, as VPP has them.
 
+use crate::audit::{self, Audit, What};
 use crate::control;
 use crate::error::LcpError;
+use crate::from_linux;
 use crate::pair::OWN_NAMESPACE;
 use crate::state::{Pair, Pairs};
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, fail, reply};
@@ -77,6 +79,51 @@ pub fn register(set: &mut CommandSet<Router>) {
         Command::new("show lcp [phy <interface:interface>]", "Show the pairs, or that of one interface.", show)
             .example("show lcp"),
     );
+    set.add(
+        Command::new(
+            "show lcp netlink",
+            "Show how the router follows Linux in each network namespace: messages, routes, changes that wait, \
+             messages that Linux dropped (`overruns`), looks at all routes, and how long routes took.",
+            |router: &mut Router, _: &Args| reply(show_netlink(router)),
+        )
+        .example("show lcp netlink"),
+    );
+    set.add(
+        Command::new(
+            "show lcp audit",
+            "Read all that Linux has, and name what the router has otherwise: routes and addresses.",
+            |router: &mut Router, _: &Args| match audit::audit(router) {
+                Ok(audit) => reply(audit),
+                Err(error) => fail(error),
+            },
+        )
+        .example("show lcp audit"),
+    );
+    set.add(
+        Command::new(
+            "lcp audit repair",
+            "Read all that Linux has, name what the router has otherwise, and set it right.",
+            |router: &mut Router, _: &Args| match audit::audit(router) {
+                Ok(audit) => {
+                    audit::repair(router, &audit);
+                    reply(audit)
+                }
+                Err(error) => fail(error),
+            },
+        )
+        .example("lcp audit repair"),
+    );
+    set.add(
+        Command::new(
+            "lcp resync",
+            "Look at everything that Linux has, and take over what differs. After an overrun this happens by itself.",
+            |router: &mut Router, _: &Args| {
+                from_linux::look_at_all(router);
+                reply(Done)
+            },
+        )
+        .example("lcp resync"),
+    );
 }
 
 fn set_default(router: &mut Router, args: &Args) -> Answer {
@@ -142,5 +189,98 @@ impl fmt::Display for ShowLcp {
             }
         }
         Ok(())
+    }
+}
+
+/// Rows in the order of the names of namespaces.
+#[derive(Serialize)]
+struct ShownNetlink {
+    namespace: Option<String>,
+    /// Whether its routes are the router's.
+    routes_taken: bool,
+    links: usize,
+    messages: u64,
+    malformed: u64,
+    not_followed: u64,
+    overruns: u64,
+    looks: u64,
+    stale: u64,
+    prefixes: u64,
+    backlog: u64,
+    batches: u64,
+    routes: u64,
+    refused: u64,
+    lag_us: u64,
+    longest_lag_us: u64,
+}
+
+#[derive(Serialize)]
+struct ShowNetlink(Vec<ShownNetlink>);
+
+fn show_netlink(router: &Router) -> ShowNetlink {
+    let pairs = router.state::<Pairs>();
+    let links = |namespace: &Option<String>| pairs.iter().filter(|pair| pair.namespace == *namespace).count();
+    let shown = from_linux::counts(pairs).map(|(namespace, counts)| ShownNetlink {
+        namespace: namespace.clone(),
+        routes_taken: pairs.routes_of.as_ref() == Some(namespace),
+        links: links(namespace),
+        messages: counts.messages.get(),
+        malformed: counts.malformed.get(),
+        not_followed: counts.not_followed.get(),
+        overruns: counts.overruns.get(),
+        looks: counts.looks.get(),
+        stale: counts.stale.get(),
+        prefixes: counts.prefixes.get(),
+        backlog: counts.backlog.get(),
+        batches: counts.batches.get(),
+        routes: counts.routes.get(),
+        refused: counts.refused.get(),
+        lag_us: counts.lag.get(),
+        longest_lag_us: counts.longest_lag.get(),
+    });
+    ShowNetlink(shown.collect())
+}
+
+impl fmt::Display for ShowNetlink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return writeln!(f, "no pairs: Linux is not followed");
+        }
+        let milliseconds = |us: u64| us as f64 / 1000.0;
+        for shown in &self.0 {
+            let name = shown.namespace.as_deref().unwrap_or("of the router");
+            let routes = if shown.routes_taken { "taken" } else { "not taken" };
+            writeln!(f, "namespace {name}: {} links, routes are {routes}", shown.links)?;
+            let ShownNetlink { messages, malformed, not_followed, .. } = shown;
+            writeln!(f, "  messages {messages}, malformed {malformed}, not followed {not_followed}")?;
+            let ShownNetlink { prefixes, backlog, batches, routes, refused, .. } = shown;
+            writeln!(f, "  prefixes {prefixes}, backlog {backlog}")?;
+            writeln!(f, "  batches {batches}, changes {routes}, refused {refused}")?;
+            let ShownNetlink { overruns, looks, stale, .. } = shown;
+            writeln!(f, "  overruns {overruns}, resyncs {looks}, stale routes found {stale}")?;
+            let (lag, longest) = (milliseconds(shown.lag_us), milliseconds(shown.longest_lag_us));
+            writeln!(f, "  lag {lag:.1} ms, longest {longest:.1} ms")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Audit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.namespace.as_deref().unwrap_or("of the router");
+        let Audit { routes, addresses, differences, .. } = self;
+        writeln!(f, "namespace {name}: {routes} routes, {addresses} addresses, {differences} differences")?;
+        for difference in &self.named {
+            let what = match difference.what {
+                What::Missing => "missing",
+                What::Stale => "stale",
+                What::Differs => "differs",
+            };
+            writeln!(f, "  {what}: {}", difference.of)?;
+        }
+        match differences - self.named.len() {
+            0 => Ok(()),
+            more => writeln!(f, "  and {more} more"),
+        }
     }
 }

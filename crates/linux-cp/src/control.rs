@@ -1,9 +1,10 @@
 //! Operations on pairs.
 
 use crate::error::LcpError;
+use crate::netlink::request::Seen;
 use crate::pair::{OWN_NAMESPACE, PairConfig};
 use crate::state::{Pair, Pairs, Way};
-use crate::{from_host, sync, to_host};
+use crate::{from_host, from_linux, sync, to_host};
 use graph::InterfaceIndex;
 use router::capability::{Change, Notice, Statement};
 use router::interface::kind::InterfaceConfig;
@@ -47,7 +48,7 @@ pub fn create(
     let tap_name = config.default_name(router);
     router.operation(|router| {
         let tap = router.create(&tap_name, Box::new(config))?;
-        let pair = Pair { phy, tap, host: host.into(), namespace, link: None };
+        let pair = Pair { phy, tap, host: host.into(), namespace, link: None, seen: Seen::default() };
         let made = connect(router, pair).and_then(|()| router.set_admin(tap, true));
         if let Err(error) = made {
             disconnect(router, phy);
@@ -71,7 +72,8 @@ pub fn join(router: &mut Router, phy: InterfaceIndex, tap: InterfaceIndex, host:
     if phy == tap {
         return Err(LcpError::ToItself(router.interfaces.get(phy)?.name.clone()).into());
     }
-    let joined = connect(router, Pair { phy, tap, host: host.into(), namespace: None, link: None });
+    let (namespace, link, seen) = Default::default();
+    let joined = connect(router, Pair { phy, tap, host: host.into(), namespace, link, seen });
     joined.inspect_err(|_| disconnect(router, phy))
 }
 
@@ -103,6 +105,7 @@ pub fn delete(router: &mut Router, phy: InterfaceIndex) -> Result<(), Error> {
 pub fn set_default_namespace(router: &mut Router, namespace: Option<String>) {
     let pairs = router.state_mut::<Pairs>();
     pairs.stated_namespace = if namespace == pairs.startup.namespace { None } else { Some(namespace) };
+    from_linux::settle_routes(pairs);
 }
 
 /// Has the state, the MTU and the addresses of all sides in Linux follow the router's from now on, or no longer.
@@ -143,7 +146,9 @@ fn publish(router: &mut Router, phy: InterfaceIndex) -> Result<(), Error> {
 /// Takes back what [`connect`] did, as far as it was done.
 fn disconnect(router: &mut Router, phy: InterfaceIndex) {
     let pairs = router.state_mut::<Pairs>();
-    let Some(Pair { tap, namespace, .. }) = pairs.by_phy.remove(&phy) else { return };
+    let Some(pair) = pairs.by_phy.remove(&phy) else { return };
+    from_linux::end(pairs, &pair);
+    let Pair { tap, namespace, .. } = pair;
     // A namespace of this name may be another one when the next pair is made there.
     if pairs.by_phy.values().all(|pair| pair.namespace != namespace) {
         pairs.netlinks.remove(&namespace);

@@ -12,10 +12,14 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod audit;
 mod cli;
 mod control;
 mod error;
+mod follow;
 mod from_host;
+mod from_linux;
+mod kernel;
 mod netlink;
 mod pair;
 mod state;
@@ -24,6 +28,8 @@ mod to_host;
 
 pub use control::{create, delete, join};
 pub use error::LcpError;
+pub use kernel::{Kernel, Links};
+pub use netlink::message::{Message, Messages};
 pub use state::{Pair, Pairs};
 
 use graph::Behaviour;
@@ -33,6 +39,7 @@ use router::capability::{Chapter, Description, FeatureSpec, Part, Phase, Stage, 
 use router::interface::kind::InterfaceKind;
 use startup::{Key, Section};
 use state::Startup;
+use std::time::Duration;
 
 /// The capabilities of this crate.
 pub const CAPABILITIES: router::capability::List = &[&CAPABILITY];
@@ -42,7 +49,7 @@ pub const CAPABILITY: Description = Description {
     description: "Linux control plane: interfaces of the router as interfaces of Linux",
     log_classes: &[("linux_cp", "linux-cp")],
     codes: &[LcpError::CODES],
-    sections: &[Section::new("linux-cp", KEYS)],
+    sections: &[Section::new("linux-cp", KEYS), Section::new("linux-nl", FOLLOW_KEYS)],
     start,
     hears: control::hears,
     allows: control::allows,
@@ -80,6 +87,25 @@ const KEYS: &[Key] = &[
     Key::flag("del-dynamic-on-link-down").idle(LATER),
 ];
 
+/// How Linux is followed.
+const FOLLOW_KEYS: &[Key] = &[
+    Key::value("rx-buffer-size", "a number of bytes").of(|value| value.number(1 << 12, 1 << 30).map(drop)),
+    Key::value("tx-buffer-size", "a number of bytes").idle("requests wait for their answers, one by one"),
+    Key::value("nl-batch-size", "a number of routes").of(|value| value.number(1, 1 << 20).map(drop)),
+    Key::value("nl-batch-delay-ms", "a number of milliseconds").of(|value| value.number(0, 10_000).map(drop)),
+];
+
+fn follow_settings(starting: &mut Starting<'_>) -> follow::Settings {
+    let usual = follow::Settings::default();
+    let section = starting.section("linux-nl");
+    let number = |key: &str, most: u64| section.get(key).and_then(|entry| entry.value().number(0, most).ok());
+    follow::Settings {
+        room: number("rx-buffer-size", 1 << 30).map_or(usual.room, |bytes| bytes as usize),
+        batch: number("nl-batch-size", 1 << 20).map_or(usual.batch, |routes| routes as usize),
+        pause: number("nl-batch-delay-ms", 10_000).map_or(usual.pause, |time| Duration::from_millis(time.into())),
+    }
+}
+
 fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     let settings = starting.section("linux-cp");
     let namespace = settings.text("default netns").map(str::to_string);
@@ -100,6 +126,8 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     let ways = from_host.clone();
     let new = move |_| Behaviour::Map(Box::new(from_host::FromHost::new(ways.clone(), taken.clone())));
     starting.graph.register(from_host::spec(), new)?;
-    starting.own(Pairs::new(Startup { namespace, queues: queues as u16, sync }, to_host, from_host));
+    let (follow, events) = (follow_settings(starting), starting.events(from_linux::handle));
+    let startup = Startup { namespace, queues: queues as u16, sync, follow };
+    starting.own(Pairs::new(startup, events, to_host, from_host));
     Ok(())
 }

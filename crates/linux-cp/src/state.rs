@@ -1,9 +1,13 @@
 //! Pairs, as control keeps them.
 
+use crate::follow::{Counts, Event, Namespace, Reader, Settings};
 use crate::netlink::Netlink;
+use crate::netlink::request::Seen;
 use graph::{InterfaceIndex, PerInterface};
+use router::events::EventSender;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::sync::Arc;
 use wire::MacAddress;
 
 /// What `startup.conf` says.
@@ -14,6 +18,8 @@ pub(crate) struct Startup {
     pub queues: u16,
     /// State, MTU and addresses follow the router's.
     pub sync: bool,
+    /// How Linux is followed.
+    pub follow: Settings,
 }
 
 /// What nodes read of an interface that has a pair.
@@ -38,6 +44,8 @@ pub struct Pair {
     pub namespace: Option<String>,
     /// Its index there, as far as it was found.
     pub(crate) link: Option<u32>,
+    /// What it had there when it was looked at, or changed by the router, last.
+    pub(crate) seen: Seen,
 }
 
 /// All pairs.
@@ -50,17 +58,42 @@ pub struct Pairs {
     pub(crate) stated_sync: Option<bool>,
     pub(crate) startup: Startup,
     /// For requests to Linux, by namespace.
-    pub(crate) netlinks: BTreeMap<Option<String>, Netlink>,
+    pub(crate) netlinks: BTreeMap<Namespace, Netlink>,
+    /// Reads what Linux says; there since the first pair.
+    pub(crate) reader: Option<Reader>,
+    /// Where the reader says it.
+    pub(crate) events: EventSender<Event>,
+    pub(crate) counts: BTreeMap<Namespace, Arc<Counts>>,
+    /// The namespace whose routes are the router's.
+    pub(crate) routes_of: Option<Namespace>,
     /// What nodes read: by the router's interface where its packets go, and by the TAP.
     pub(crate) to_host: PerInterface<Way>,
     pub(crate) from_host: PerInterface<Way>,
 }
 
 impl Pairs {
-    pub(crate) fn new(startup: Startup, to_host: PerInterface<Way>, from_host: PerInterface<Way>) -> Pairs {
-        let (by_phy, by_tap, netlinks) = Default::default();
-        let (stated_namespace, stated_sync) = (None, None);
-        Pairs { by_phy, by_tap, stated_namespace, stated_sync, startup, netlinks, to_host, from_host }
+    pub(crate) fn new(
+        startup: Startup,
+        events: EventSender<Event>,
+        to_host: PerInterface<Way>,
+        from_host: PerInterface<Way>,
+    ) -> Pairs {
+        let (by_phy, by_tap, netlinks, counts) = Default::default();
+        let (stated_namespace, stated_sync, reader, routes_of) = (None, None, None, None);
+        Pairs {
+            by_phy,
+            by_tap,
+            stated_namespace,
+            stated_sync,
+            startup,
+            netlinks,
+            reader,
+            events,
+            counts,
+            routes_of,
+            to_host,
+            from_host,
+        }
     }
 
     /// Whether the state, the MTU and the addresses of an interface in Linux follow the router's.
@@ -83,6 +116,12 @@ impl Pairs {
     pub(crate) fn set_link(&mut self, phy: InterfaceIndex, link: u32) {
         if let Some(pair) = self.by_phy.get_mut(&phy) {
             pair.link = Some(link);
+        }
+    }
+
+    pub(crate) fn set_seen(&mut self, phy: InterfaceIndex, seen: Seen) {
+        if let Some(pair) = self.by_phy.get_mut(&phy) {
+            pair.seen = seen;
         }
     }
 

@@ -4,7 +4,9 @@
 //! it (`lcp lcp-sync on`). Linux may refuse a change, for example one of an interface that somebody deleted there: the
 //! log says so, and the router goes on.
 
+use crate::from_linux;
 use crate::netlink::Netlink;
+use crate::netlink::request::Seen;
 use crate::state::{Pair, Pairs};
 use graph::InterfaceIndex;
 use router::capability::Notice;
@@ -32,6 +34,33 @@ impl Step {
         }
     }
 
+    /// Whether Linux has it so already, as far as was seen last.
+    fn is_done(self, seen: &Seen) -> bool {
+        match self {
+            Step::State(up) => seen.up == up,
+            Step::Mtu(mtu) => seen.mtu == u32::from(mtu),
+            Step::Mac(mac) => seen.mac == mac,
+            Step::Address(address, present) => is_seen(seen, address) == present,
+        }
+    }
+
+    /// It was done.
+    fn note(self, seen: &mut Seen) {
+        match self {
+            Step::State(up) => seen.up = up,
+            Step::Mtu(mtu) => seen.mtu = mtu.into(),
+            Step::Mac(mac) => seen.mac = mac,
+            Step::Address(Prefix::V6(address), present) if address.address().is_unicast_link_local() => {
+                match present {
+                    true => seen.link_locals.insert(address.address()),
+                    false => seen.link_locals.remove(&address.address()),
+                };
+            }
+            Step::Address(address, true) => drop(seen.addresses.insert(address)),
+            Step::Address(address, false) => drop(seen.addresses.remove(&address)),
+        }
+    }
+
     fn what(self) -> String {
         match self {
             Step::State(up) => format!("going {}", if up { "up" } else { "down" }),
@@ -40,6 +69,13 @@ impl Step {
             Step::Address(address, true) => format!("the address {address}"),
             Step::Address(address, false) => format!("no address {address}"),
         }
+    }
+}
+
+fn is_seen(seen: &Seen, address: Prefix) -> bool {
+    match address {
+        Prefix::V6(one) if one.address().is_unicast_link_local() => seen.link_locals.contains(&one.address()),
+        _ => seen.addresses.contains(&address),
     }
 }
 
@@ -58,9 +94,19 @@ pub fn begin(router: &mut Router, phy: InterfaceIndex) {
         Err(error) => return refused(&host, "being found", error),
     }
     carrier(router, phy);
+    // What it has now is what it has from the router.
+    let seen = pairs_look(router, phy);
+    router.state_mut::<Pairs>().set_seen(phy, seen);
     if router.state::<Pairs>().is_synchronous() {
         all(router, phy);
     }
+    from_linux::begin(router, phy);
+}
+
+fn pairs_look(router: &mut Router, phy: InterfaceIndex) -> Seen {
+    let pairs = router.state_mut::<Pairs>();
+    let Some(Pair { namespace, link: Some(link), .. }) = pairs.of(phy).cloned() else { return Seen::default() };
+    pairs.netlink(namespace.as_deref()).ok().and_then(|netlink| netlink.look(link).ok()).unwrap_or_default()
 }
 
 /// All that the router's interface has, for a side in Linux that did not follow before.
@@ -84,6 +130,8 @@ pub fn hears(router: &mut Router, notice: &Notice) {
             Err(_) => return,
         },
         _ if !is_synchronous => return,
+        // Linux has taken IPv6 addresses from an interface that went down.
+        Notice::AdminState { interface, up: true } => return all(router, interface),
         Notice::AdminState { interface, up } => (interface, Step::State(up)),
         Notice::Mtu(interface) => match router.interfaces.get(interface) {
             Ok(known) => (interface, Step::Mtu(known.mtu)),
@@ -109,17 +157,23 @@ fn carrier(router: &mut Router, phy: InterfaceIndex) {
 /// Carries out changes on the side in Linux, if the interface has one.
 fn take(router: &mut Router, phy: InterfaceIndex, steps: &[Step]) {
     let pairs = router.state_mut::<Pairs>();
-    let Some(Pair { host, namespace, link: Some(link), .. }) = pairs.of(phy).cloned() else { return };
+    let Some(Pair { host, namespace, link: Some(link), mut seen, .. }) = pairs.of(phy).cloned() else { return };
+    let steps: Vec<Step> = steps.iter().copied().filter(|step| !step.is_done(&seen)).collect();
+    if steps.is_empty() {
+        return;
+    }
     match pairs.netlink(namespace.as_deref()) {
         Ok(netlink) => {
-            for step in steps {
-                if let Err(error) = step.take(netlink, link) {
-                    refused(&host, &step.what(), error);
+            for step in &steps {
+                match step.take(netlink, link) {
+                    Ok(()) => step.note(&mut seen),
+                    Err(error) => refused(&host, &step.what(), error),
                 }
             }
         }
         Err(error) => refused(&host, "any change", error),
     }
+    pairs.set_seen(phy, seen);
     // Whether the side in Linux is up is known at once, and not when links are looked at next.
     if steps.iter().any(|step| matches!(step, Step::State(_))) {
         router.check_links();

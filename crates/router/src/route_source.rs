@@ -9,6 +9,8 @@ pub enum Source {
     Config,
     /// A program, or a file of routes.
     Api,
+    /// Linux: an operator or a routing daemon there.
+    Linux,
     /// A DHCP lease that names a router.
     Dhcp,
     /// A next hop that another route requires on the link.
@@ -20,10 +22,11 @@ pub enum Source {
 }
 
 impl Source {
-    pub const ALL: [Source; 7] = [
+    pub const ALL: [Source; 8] = [
         Source::Interface,
         Source::Config,
         Source::Api,
+        Source::Linux,
         Source::Dhcp,
         Source::OnLink,
         Source::Neighbour,
@@ -36,6 +39,7 @@ impl Source {
             Source::Interface => "interface",
             Source::Config => "CLI",
             Source::Api => "API",
+            Source::Linux => "lcp-rt",
             Source::Dhcp => "DHCP",
             Source::OnLink => "on-link",
             Source::Neighbour => "adjacency",

@@ -14,7 +14,7 @@ pub(super) const OWN: [&str; 4] = ["unix", "cpu", "buffers", "logging"];
 
 /// Sections of VPP that are passed over whole: those that its sources register (master of August 2026), and those that
 /// it had before.
-pub(super) const UNREAD_SECTIONS: [&str; 61] = [
+pub(super) const UNREAD_SECTIONS: [&str; 60] = [
     "acl-plugin",
     "api-fuzz",
     "api-queue",
@@ -42,7 +42,6 @@ pub(super) const UNREAD_SECTIONS: [&str; 61] = [
     "l2tp",
     "l3fib",
     "linux-cp",
-    "linux-nl",
     "mactime",
     "map",
     "mc",

@@ -504,6 +504,10 @@ const OURS: &[&str] = &[
     "show control",
     "show ledger",
     "show config",
+    "show lcp netlink",
+    "show lcp audit",
+    "lcp audit repair",
+    "lcp resync",
 ];
 
 #[test]

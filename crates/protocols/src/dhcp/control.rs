@@ -554,15 +554,7 @@ fn install_lease(router: &mut Router, index: InterfaceIndex, lease: Lease) -> Re
     if !is_same {
         unbind(router, index);
         check_lease(router, index, &lease)?;
-        if let Ok(interface) = router.interfaces.get_mut(index) {
-            interface.found = Some(lease.prefix);
-        }
-        if let Err(error) = router.add_address(index, lease.prefix) {
-            if let Ok(interface) = router.interfaces.get_mut(index) {
-                interface.found = None;
-            }
-            return Err(error.to_string());
-        }
+        router.add_found_address(index, lease.prefix.into()).map_err(|error| error.to_string())?;
         if let Some(path) = default_path(index, &lease)
             && let Err(error) = router.add_route_in(
                 router.table_of(index, Family::Ip4),
@@ -594,9 +586,6 @@ fn unbind(router: &mut Router, index: InterfaceIndex) {
             Ok(()) | Err(Error::NoSuchRoute(_) | Error::NoSuchPath(_)) => {}
             Err(error) => log::error!("route {} is not up to date: {error}", default_route()),
         }
-    }
-    if let Ok(interface) = router.interfaces.get_mut(index) {
-        interface.found = None;
     }
     if let Err(error) = router.remove_address(index, lease.prefix) {
         log::error!("{}: {} is not taken away: {error}", name_of_client(router, index), lease.prefix);

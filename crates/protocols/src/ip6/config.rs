@@ -29,7 +29,7 @@ pub(super) fn statements(router: &Router, interface: &Interface, into: &mut Vec<
     if ip6.is_stated {
         in_series(Statement::new(format!("enable ip6 interface {name}"), format!("disable ip6 interface {name}")));
     }
-    for prefix in &ip6.addresses {
+    for prefix in interface.stated_addresses6() {
         let line = format!("set interface ip address {name} {prefix}");
         let mut statement = Statement::new(line, address_removal(name, *prefix));
         statement.needs.extend(is_elsewhere.then(|| table_index::table_reset(Family::Ip6, name)));

@@ -20,6 +20,9 @@ impl Router {
     }
 
     fn put_address(&mut self, index: InterfaceIndex, prefix: Prefix4) -> Result<(), Error> {
+        if self.is_now_stated(index, prefix.into())? {
+            return Ok(());
+        }
         self.check_new_address(index, prefix)?;
         let (up, table) = (self.interfaces.get(index)?.is_up(), self.table_of(index, Family::Ip4));
         self.interfaces.get_mut(index)?.addresses.push(prefix);
@@ -95,6 +98,7 @@ impl Router {
         if interface.addresses.len() == before {
             return Err(Error::NoSuchAddress { prefix: prefix.into(), name: interface.name.clone() });
         }
+        interface.found.remove(&prefix.into());
         self.publish_facts();
         self.withdraw_connected(index, prefix);
         self.forget_detached_neighbours(index);

@@ -4,7 +4,7 @@ use super::MAX_ADDRESSES;
 use crate::addresses::AddressError;
 use crate::farewell::Parting;
 use crate::interface::InterfaceError;
-use crate::interface::ip6::{Ip6Error, Settings, link_local_network, subnet_router_anycast};
+use crate::interface::ip6::{Ip6Error, Settings, check_link_local, link_local_network, subnet_router_anycast};
 use crate::interface::standing::Detecting;
 use crate::ip::class;
 use crate::ip::control::{Path, PathAction, Source, TableIndex};
@@ -53,7 +53,7 @@ impl Router {
             (false, true) => return Ok(true),
             (false, false) => return Err(Ip6Error::HasAddresses { name }.into()),
         }
-        Ok(false)
+        Ok(self.interfaces.get(index)?.ip6.is_enabled())
     }
 
     /// Chooses the link-local address of an interface, or goes back to that of its Ethernet address.
@@ -69,11 +69,7 @@ impl Router {
         if !interface.ip6.is_enabled() {
             return Err(Ip6Error::NotEnabled { name: interface.name.clone() }.into());
         }
-        if let Some(address) = address
-            && address.segments()[..4] != [0xfe80, 0, 0, 0]
-        {
-            return Err(Ip6Error::NotLinkLocal(address).into());
-        }
+        address.map_or(Ok(()), check_link_local)?;
         if let Some(address) = address {
             self.allows(Change::Address { interface: index, address: address.into() })?;
         }
@@ -89,7 +85,8 @@ impl Router {
         if !interface.ip6.is_enabled() {
             return;
         }
-        let address = interface.ip6.stated_link_local.unwrap_or(nd::link_local(interface.mac));
+        let chosen = interface.ip6.found_link_local.or(interface.ip6.stated_link_local);
+        let address = chosen.unwrap_or(nd::link_local(interface.mac));
         if interface.ip6.link_local != Some(address) {
             self.part_without_waiting(index, Parting::Readdressed);
             let Ok(interface) = self.interfaces.get_mut(index) else { return };
@@ -107,7 +104,7 @@ impl Router {
     }
 
     /// Has an interface take part in IPv6, if it does not.
-    fn join_ip6(&mut self, index: InterfaceIndex) -> Result<(), Error> {
+    pub(crate) fn join_ip6(&mut self, index: InterfaceIndex) -> Result<(), Error> {
         let interface = self.interfaces.get(index)?;
         if interface.ip6.is_enabled() {
             return Ok(());
@@ -135,9 +132,10 @@ impl Router {
     }
 
     /// Has an interface take part no longer, when nothing says that it should.
-    fn leave_ip6(&mut self, index: InterfaceIndex) {
+    pub(crate) fn leave_ip6(&mut self, index: InterfaceIndex) {
         let Ok(interface) = self.interfaces.get_mut(index) else { return };
-        if interface.ip6.is_stated || !interface.ip6.addresses.is_empty() {
+        let Settings { is_stated, found_link_local, addresses, .. } = &interface.ip6;
+        if *is_stated || found_link_local.is_some() || !addresses.is_empty() {
             return;
         }
         // From the address that hosts know it by, while it has that.
@@ -168,6 +166,9 @@ impl Router {
     }
 
     fn put_address6(&mut self, index: InterfaceIndex, prefix: Prefix6) -> Result<(), Error> {
+        if self.is_now_stated(index, prefix.into())? {
+            return Ok(());
+        }
         self.check_new_address6(index, prefix)?;
         self.join_ip6(index)?;
         let table = self.table_of(index, Family::Ip6);
@@ -240,6 +241,7 @@ impl Router {
         if interface.ip6.addresses.len() == before {
             return Err(Error::NoSuchAddress { prefix: prefix.into(), name: interface.name.clone() });
         }
+        interface.found.remove(&prefix.into());
         let table = interface.ip6.table;
         self.end_detection(index, prefix.address());
         self.publish_facts();
@@ -272,6 +274,7 @@ impl Router {
         }
         let Ok(interface) = self.interfaces.get_mut(index) else { return };
         interface.ip6.is_stated = false;
+        interface.ip6.found_link_local = None;
         self.leave_ip6(index);
     }
 

@@ -169,8 +169,8 @@ fn of_interface(router: &Router, interface: &Interface, into: &mut Vec<Statement
             into.push(setting(format!("set interface mtu {of}{mtu} {name}"), undo));
         }
     }
-    if interface.mac_is_set {
-        let line = format!("set interface mac address {name} {}", interface.mac);
+    if let Some(mac) = interface.stated_mac {
+        let line = format!("set interface mac address {name} {mac}");
         into.push(setting(line, format!("set interface mac address {name} default")));
     }
     for mac in &interface.secondary_macs {
@@ -198,7 +198,7 @@ fn of_interface(router: &Router, interface: &Interface, into: &mut Vec<Statement
         let line = format!("set interface tag {name} {tag}");
         into.push(setting(line, format!("set interface tag del {name}")));
     }
-    if interface.admin_up {
+    if interface.stated_up {
         let line = format!("set interface state {name} up");
         into.push(setting(line, format!("set interface state {name} down")));
     }

@@ -17,6 +17,7 @@ use drivers::{Device, Transmit, TxOffloads};
 use graph::directory::Of;
 use graph::{Behaviour, InterfaceIndex, NodeIndex};
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -104,15 +105,17 @@ impl Router {
             mpls_mtu: mtu.clamp(MIN_MTU, MAX_MTU),
             mtus: Mtus::default(),
             device_mtu: mtu,
+            stated_mac: None,
             mac_is_set: false,
             ip4: Default::default(),
             ip6: Default::default(),
             admin_up: false,
+            stated_up: false,
             tag: None,
             mpls: false,
             all_groups: false,
             addresses: Vec::new(),
-            found: None,
+            found: BTreeSet::new(),
             awaits_address: false,
             lender: None,
             tags: sub.as_ref().and_then(|sub| sub.takes.tags()).unwrap_or(Tags::NONE),
@@ -216,7 +219,6 @@ impl Router {
     /// Removes an interface that leaves, with all that the core has of it.
     pub(crate) fn finish_deletion(&mut self, index: InterfaceIndex) {
         let Ok(interface) = self.interfaces.get_mut(index) else { return };
-        interface.found = None;
         for prefix in interface.addresses.clone() {
             if let Err(error) = self.remove_address(index, prefix) {
                 log::error!("{prefix} of an interface that is removed: {error}");
@@ -269,10 +271,14 @@ impl Router {
     /// # Errors
     /// When there is none, or the system refuses to bring the device up.
     pub fn set_admin(&mut self, index: InterfaceIndex, up: bool) -> Result<(), Error> {
-        self.operation(|router| router.change_admin(index, up))
+        self.operation(|router| {
+            router.change_admin(index, up)?;
+            router.interfaces.get_mut(index)?.stated_up = up;
+            Ok(())
+        })
     }
 
-    fn change_admin(&mut self, index: InterfaceIndex, up: bool) -> Result<(), Error> {
+    pub(super) fn change_admin(&mut self, index: InterfaceIndex, up: bool) -> Result<(), Error> {
         let interface = self.interfaces.get_mut(index)?;
         if interface.admin_up == up {
             return Ok(());
@@ -312,13 +318,12 @@ impl Router {
     /// # Errors
     /// When there is no such interface, the address is a group's, or an extra one of the interface.
     pub fn set_mac(&mut self, index: InterfaceIndex, mac: MacAddress) -> Result<(), Error> {
-        if mac.is_multicast() || mac.is_zero() {
-            return Err(Error::BadInterfaceMac(mac));
-        }
+        check_mac(mac)?;
         let interface = self.interfaces.get_mut(index)?;
         interface.check_not_secondary(mac)?;
         let is_new = interface.mac != mac;
         interface.change_mac(mac, true)?;
+        interface.stated_mac = Some(mac);
         if is_new {
             self.mac_changed(index);
         }
@@ -334,6 +339,7 @@ impl Router {
         interface.check_not_secondary(interface.device_mac)?;
         let is_new = interface.mac != interface.device_mac;
         interface.change_mac(interface.device_mac, false)?;
+        interface.stated_mac = None;
         if is_new {
             self.mac_changed(index);
         }
@@ -443,5 +449,13 @@ impl Router {
         // Many changes in a row must not leave as many tables behind until the next tick.
         self.graph.domain().collect();
         self.capabilities.iter().for_each(|capability| (capability.publishes)(self, &touched));
+    }
+}
+
+/// RFC 7042 section 2.1: a station's address is no group's.
+pub(super) fn check_mac(mac: MacAddress) -> Result<(), Error> {
+    match mac.is_multicast() || mac.is_zero() {
+        true => Err(Error::BadInterfaceMac(mac)),
+        false => Ok(()),
     }
 }

@@ -31,6 +31,8 @@ pub struct Settings {
     pub is_stated: bool,
     /// The link-local address, when an operator chose it.
     pub stated_link_local: Option<Ipv6Addr>,
+    /// The link-local address that another capability found; it goes before the stated one, and enables IPv6.
+    pub found_link_local: Option<Ipv6Addr>,
     /// The link-local address while IPv6 is enabled.
     pub link_local: Option<Ipv6Addr>,
     /// The interface's own addresses that are not in use, and why not.
@@ -51,6 +53,14 @@ impl Settings {
 /// The network of a link-local address (RFC 4291 section 2.5.6).
 pub(crate) fn link_local_network(address: Ipv6Addr) -> Prefix6 {
     Prefix6::new(address, 64).expect("64 is a length")
+}
+
+/// RFC 4291 section 2.5.6: the 54 bits behind fe80::/10 are zero.
+pub(crate) fn check_link_local(address: Ipv6Addr) -> Result<(), Ip6Error> {
+    match address.segments()[..4] == [0xfe80, 0, 0, 0] {
+        true => Ok(()),
+        false => Err(Ip6Error::NotLinkLocal(address)),
+    }
 }
 
 /// Why IPv6 on an interface is not as wanted.

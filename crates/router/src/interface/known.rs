@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wire::ethernet::EtherType;
 use wire::vlan::{LinkHeader, Tags};
-use wire::{Family, MacAddress, Prefix, Prefix4};
+use wire::{Family, MacAddress, Prefix, Prefix4, Prefix6};
 
 /// An interface.
 pub struct Interface {
@@ -52,9 +52,13 @@ pub struct Interface {
     pub mtus: Mtus,
     /// The device's own MTU when it was opened, or the parent's.
     pub(crate) device_mtu: u16,
-    /// An operator set the address.
-    pub mac_is_set: bool,
+    /// The Ethernet address that an operator set.
+    pub stated_mac: Option<MacAddress>,
+    /// It has an address of its own, which is not that of the device or parent.
+    pub(crate) mac_is_set: bool,
     pub admin_up: bool,
+    /// Whether an operator set it up. Others may have set it otherwise since ([`super::found`]).
+    pub stated_up: bool,
     /// The operators' IPv4 settings.
     pub ip4: ip4::Settings,
     /// The same for IPv6.
@@ -66,8 +70,9 @@ pub struct Interface {
     /// It takes packets to all groups.
     pub all_groups: bool,
     pub addresses: Vec<Prefix4>,
-    /// The one of `addresses` that no operator stated: another capability found it, such as the DHCP client.
-    pub found: Option<Prefix4>,
+    /// Those of its addresses of both families that no operator stated: another capability found them, such as the
+    /// DHCP client.
+    pub found: BTreeSet<Prefix>,
     /// It takes part in IPv4 before it has an address: a capability looks for one.
     pub awaits_address: bool,
     /// The interface whose addresses it uses, when it is unnumbered.
@@ -126,16 +131,21 @@ impl Interface {
         !self.addresses.is_empty() || self.lender.is_some() || self.awaits_address
     }
 
-    /// The addresses that operators gave it.
+    /// The IPv4 addresses that operators gave it.
     pub(crate) fn stated_addresses(&self) -> impl Iterator<Item = &Prefix4> {
-        self.addresses.iter().filter(|prefix| self.found != Some(**prefix))
+        self.addresses.iter().filter(|prefix| !self.found.contains(&Prefix::from(**prefix)))
+    }
+
+    /// The same of IPv6.
+    pub fn stated_addresses6(&self) -> impl Iterator<Item = &Prefix6> {
+        self.ip6.addresses.iter().filter(|prefix| !self.found.contains(&Prefix::from(**prefix)))
     }
 
     /// The same, for one family.
     pub(crate) fn stated_networks(&self, family: Family) -> Box<dyn Iterator<Item = Prefix> + '_> {
         match family {
             Family::Ip4 => Box::new(self.stated_addresses().copied().map(Prefix::from)),
-            Family::Ip6 => Box::new(self.ip6.addresses.iter().copied().map(Prefix::from)),
+            Family::Ip6 => Box::new(self.stated_addresses6().copied().map(Prefix::from)),
         }
     }
 

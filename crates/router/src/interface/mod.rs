@@ -11,6 +11,7 @@ pub mod error;
 pub mod exit;
 pub(crate) mod feature;
 pub mod features;
+mod found;
 pub(crate) mod inject;
 pub mod ip4;
 pub mod ip6;

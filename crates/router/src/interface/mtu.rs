@@ -21,6 +21,8 @@ pub struct Mtus {
     pub ip6: Option<u16>,
     /// The largest packet with its labels.
     pub mpls: Option<u16>,
+    /// Another capability found that this is the largest packet of any protocol: it goes before `packet`.
+    pub found: Option<u16>,
 }
 
 impl Interface {
@@ -38,14 +40,14 @@ impl Interface {
     /// Takes in what was set.
     pub(crate) fn settle_mtus(&mut self) {
         let bound = self.bound().unwrap_or(MAX_MTU);
-        self.mtu = self.mtus.packet.unwrap_or(self.link_mtu()).min(bound).max(MIN_MTU);
+        self.mtu = self.mtus.found.or(self.mtus.packet).unwrap_or(self.link_mtu()).min(bound).max(MIN_MTU);
         self.ip4_mtu = self.mtus.ip4.map_or(self.mtu, |mtu| mtu.min(self.mtu));
         self.ip6_mtu = self.mtus.ip6.map_or(self.mtu, |mtu| mtu.min(self.mtu));
         self.mpls_mtu = self.mtus.mpls.map_or(self.mtu, |mtu| mtu.min(self.mtu));
     }
 }
 
-fn check(mtu: Option<u16>) -> Result<(), Error> {
+pub(super) fn check(mtu: Option<u16>) -> Result<(), Error> {
     match mtu {
         Some(mtu) if !(MIN_MTU..=MAX_MTU).contains(&mtu) => Err(InterfaceError::BadMtu(mtu).into()),
         _ => Ok(()),
@@ -83,8 +85,9 @@ impl Router {
     /// When there is no such interface, or the value is out of range or too small for IPv6 on it.
     pub fn set_mtu(&mut self, index: InterfaceIndex, mtu: u16) -> Result<(), Error> {
         check(Some(mtu))?;
-        self.check_ip6_fits(index, Mtus { packet: Some(mtu), ..self.interfaces.get(index)?.mtus })?;
-        self.change_mtus(index, |mtus| mtus.packet = Some(mtu))
+        let stated = |mtus: Mtus| Mtus { packet: Some(mtu), found: None, ..mtus };
+        self.check_ip6_fits(index, stated(self.interfaces.get(index)?.mtus))?;
+        self.change_mtus(index, |mtus| *mtus = stated(*mtus))
     }
 
     /// Why an interface does not take packets as long as operators said, when it does not.
@@ -115,7 +118,7 @@ impl Router {
     /// # Errors
     /// When there is no such interface.
     pub fn reset_mtu(&mut self, index: InterfaceIndex) -> Result<(), Error> {
-        self.change_mtus(index, |mtus| mtus.packet = None)
+        self.change_mtus(index, |mtus| (mtus.packet, mtus.found) = (None, None))
     }
 
     /// Sets the largest IPv4 packet, or lets all protocols' count. Where that is smaller, it
@@ -150,12 +153,13 @@ impl Router {
     }
 
     /// Whether IPv6 could stay on an interface, and on those on it, with other settings (RFC 8200 section 5).
-    fn check_ip6_fits(&self, index: InterfaceIndex, mtus: Mtus) -> Result<(), Error> {
+    pub(super) fn check_ip6_fits(&self, index: InterfaceIndex, mtus: Mtus) -> Result<(), Error> {
         let interface = self.interfaces.get(index)?;
         // A device that is to carry something else does so then.
         let carried = interface.sub.as_ref().map(|_| interface.device_mtu).or(mtus.link).or(interface.link.mtu());
-        let within = |mtus: &Mtus, most: u16| mtus.packet.unwrap_or(most).min(most);
-        let mtu = within(&mtus, carried.unwrap_or_else(|| interface.link_mtu().max(mtus.packet.unwrap_or(0))));
+        let packet = |mtus: &Mtus| mtus.found.or(mtus.packet);
+        let within = |mtus: &Mtus, most: u16| packet(mtus).unwrap_or(most).min(most);
+        let mtu = within(&mtus, carried.unwrap_or_else(|| interface.link_mtu().max(packet(&mtus).unwrap_or(0))));
         let subs = self.interfaces.sub_interfaces_of(index).map(|sub| (sub, within(&sub.mtus, mtu), sub.mtus.ip6));
         for (interface, mtu, ip6) in std::iter::once((interface, mtu, mtus.ip6)).chain(subs) {
             let mtu = ip6.unwrap_or(mtu).min(mtu);
@@ -166,7 +170,7 @@ impl Router {
         Ok(())
     }
 
-    fn change_mtus(&mut self, index: InterfaceIndex, change: impl FnOnce(&mut Mtus)) -> Result<(), Error> {
+    pub(super) fn change_mtus(&mut self, index: InterfaceIndex, change: impl FnOnce(&mut Mtus)) -> Result<(), Error> {
         let interface = self.interfaces.get_mut(index)?;
         change(&mut interface.mtus);
         interface.settle_mtus();

@@ -119,6 +119,13 @@ impl Batch {
         self.changes.push(prefix.into(), REMOVE);
     }
 
+    /// The changes in their order: the paths of each prefix, or none where it is removed.
+    pub fn iter(&self) -> impl Iterator<Item = (Prefix, Option<&[Path]>)> {
+        let lists = of_either!(&self.changes, changes => changes.iter().map(|(_, list)| *list).collect::<Vec<u32>>());
+        let paths = |list: u32| (list != REMOVE).then(|| &self.lists[list as usize][..]);
+        self.changes.prefixes().zip(lists).map(move |(prefix, list)| (prefix, paths(list)))
+    }
+
     /// How many changes there are.
     pub fn len(&self) -> usize {
         self.changes.len()

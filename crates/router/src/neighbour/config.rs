@@ -46,6 +46,9 @@ impl Statements for Told {
         for (key, neighbour) in router.neighbours.behind(last, None).take(PAGE) {
             self.last = Some(*key);
             let State::Known { mac, is_static: true } = neighbour.state else { continue };
+            if neighbour.is_found {
+                continue;
+            }
             let Ok(interface) = router.interfaces.get(key.interface) else { continue };
             let (name, address) = (&interface.name, key.address);
             let fib = if neighbour.no_fib_entry { " no-fib-entry" } else { "" };

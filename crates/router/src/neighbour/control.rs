@@ -36,6 +36,13 @@ fn host_route(key: &NeighbourKey) -> (Prefix, Vec<Path>) {
     (Prefix::host(key.address), vec![Path::new(way)])
 }
 
+/// How a neighbour is kept, as [`Neighbour`] says.
+#[derive(Clone, Copy)]
+struct Held {
+    no_fib_entry: bool,
+    is_found: bool,
+}
+
 /// Neighbours that are processed in one part when all are processed.
 const PART: usize = 4096;
 
@@ -91,7 +98,11 @@ impl Router {
             Evidence::Hearsay if self.neighbours.doubts(key.family()) => State::Stale { mac },
             _ => State::Known { mac, is_static: false },
         };
-        self.make_known(key, state, before.is_some_and(|before| before.no_fib_entry))
+        self.make_known(
+            key,
+            state,
+            Held { no_fib_entry: before.is_some_and(|before| before.no_fib_entry), is_found: false },
+        )
     }
 
     /// Adds or changes a neighbour: as an operator (`is_static`), or as if it had sent a message.
@@ -115,18 +126,39 @@ impl Router {
         mac: MacAddress,
         no_fib_entry: bool,
     ) -> Result<(), Error> {
-        self.operation(|router| router.state_neighbour(key, mac, no_fib_entry))
+        self.operation(|router| router.state_neighbour(key, mac, Held { no_fib_entry, is_found: false }))
     }
 
-    fn state_neighbour(&mut self, key: NeighbourKey, mac: MacAddress, no_fib_entry: bool) -> Result<(), Error> {
+    /// Adds or changes a static neighbour that no operator stated: it is no configuration. One that an operator stated
+    /// stays as it is.
+    ///
+    /// # Errors
+    /// When there is no such interface, the address cannot be a host's, or there are too many neighbours.
+    pub fn add_found_neighbour(&mut self, key: NeighbourKey, mac: MacAddress) -> Result<(), Error> {
+        match self.neighbours.by_key.get(&key).is_some_and(|known| known.state.is_static() && !known.is_found) {
+            true => Ok(()),
+            false => {
+                self.operation(|router| router.state_neighbour(key, mac, Held { no_fib_entry: false, is_found: true }))
+            }
+        }
+    }
+
+    /// Forgets a static neighbour that no operator stated, if there is one.
+    pub fn remove_found_neighbour(&mut self, key: NeighbourKey) {
+        if self.neighbours.by_key.get(&key).is_some_and(|known| known.is_found) {
+            let _ = self.remove_neighbour(key);
+        }
+    }
+
+    fn state_neighbour(&mut self, key: NeighbourKey, mac: MacAddress, held: Held) -> Result<(), Error> {
         check_memory()?;
         let state = State::Known { mac, is_static: true };
         self.check_neighbour(&key, mac)?;
         let before = self.neighbours.by_key.get(&key).copied();
-        if before.is_some_and(|before| before.state.mac().is_some() && before.no_fib_entry != no_fib_entry) {
+        if before.is_some_and(|before| before.state.mac().is_some() && before.no_fib_entry != held.no_fib_entry) {
             self.remove_neighbour(key)?;
         }
-        self.make_known(key, state, no_fib_entry)
+        self.make_known(key, state, held)
     }
 
     /// Refuses a neighbour that cannot exist.
@@ -148,7 +180,8 @@ impl Router {
         }
     }
 
-    fn make_known(&mut self, key: NeighbourKey, state: State, no_fib_entry: bool) -> Result<(), Error> {
+    fn make_known(&mut self, key: NeighbourKey, state: State, held: Held) -> Result<(), Error> {
+        let Held { no_fib_entry, is_found } = held;
         let mac = state.mac().expect("what is made known is");
         self.check_neighbour(&key, mac)?;
         let known = self.neighbours.mac_of(&key);
@@ -165,8 +198,10 @@ impl Router {
         }
         let now = self.neighbours.now();
         let due = self.neighbours.due(key.family(), state, now);
-        self.neighbours
-            .put(key, Neighbour { state, since: now, no_fib_entry, reckoned: self.neighbours.table.heard(&key), due });
+        self.neighbours.put(
+            key,
+            Neighbour { state, since: now, no_fib_entry, is_found, reckoned: self.neighbours.table.heard(&key), due },
+        );
         if known == Some(mac) && was_stale == self.neighbours.is_stale(&key) {
             return Ok(());
         }
@@ -270,8 +305,10 @@ impl Router {
         self.neighbours.take(&key);
         if self.neighbours.silent < MAX_SILENT {
             let due = Some(now + SILENCE);
-            self.neighbours
-                .put(key, Neighbour { state: State::Silent, since: now, no_fib_entry: false, reckoned: 0, due });
+            self.neighbours.put(
+                key,
+                Neighbour { state: State::Silent, since: now, no_fib_entry: false, is_found: false, reckoned: 0, due },
+            );
         }
         self.forget_ways_to(key);
     }
@@ -369,8 +406,10 @@ impl Router {
             None => {
                 let now = self.neighbours.now();
                 let state = State::Incomplete { asked: 0 };
-                self.neighbours
-                    .put(key, Neighbour { state, since: now, no_fib_entry: false, reckoned: 0, due: Some(now) });
+                self.neighbours.put(
+                    key,
+                    Neighbour { state, since: now, no_fib_entry: false, is_found: false, reckoned: 0, due: Some(now) },
+                );
                 self.advance(key, now);
             }
         }

@@ -80,6 +80,8 @@ pub struct Neighbour {
     pub since: Instant,
     /// Whether it is only a next hop for routes, and has no host route.
     pub no_fib_entry: bool,
+    /// A static one that no operator stated: Linux has it.
+    pub is_found: bool,
     /// The time at which workers heard of it (ticks) that `since` already includes.
     pub(super) reckoned: u64,
     /// When the next step is due.

@@ -1,15 +1,19 @@
 //! Requests to Linux about its links and addresses (rtnetlink(7)), each with its answer.
 
 use drivers::{OpenError, namespace};
-use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
-use rustix::fd::OwnedFd;
+use netlink_sys::Socket;
+use netlink_sys::protocols::NETLINK_ROUTE;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use std::collections::BTreeSet;
 use std::io::{self, Error, ErrorKind};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 use wire::{MacAddress, Prefix};
 
@@ -18,9 +22,20 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Longest answer: one link with all that can be said of it has some kilobytes.
 const ANSWER: usize = 64 << 10;
 
+/// What Linux has of a link.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Seen {
+    pub up: bool,
+    pub mtu: u32,
+    pub mac: MacAddress,
+    /// Addresses that are valid beyond the link, with their networks.
+    pub addresses: BTreeSet<Prefix>,
+    pub link_locals: BTreeSet<Ipv6Addr>,
+}
+
 /// A socket for requests in a network namespace.
 pub struct Netlink {
-    socket: OwnedFd,
+    socket: Socket,
     sequence: u32,
 }
 
@@ -30,11 +45,10 @@ impl Netlink {
     /// # Errors
     /// When there is no such namespace, or the system refuses.
     pub fn open(namespace: Option<&str>) -> Result<Netlink, OpenError> {
-        let socket = namespace::inside(namespace, || {
-            let flags = SocketFlags::CLOEXEC;
-            let opened = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None);
-            opened.map_err(|error| OpenError::system("a netlink socket", error))
-        })?;
+        let refused = |error: Error| OpenError::system("a netlink socket", error);
+        let socket = namespace::inside(namespace, || Socket::new(NETLINK_ROUTE).map_err(refused))?;
+        // Without it an answer about one link is about all.
+        socket.set_netlink_get_strict_chk(true).map_err(refused)?;
         set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))
             .map_err(|error| OpenError::system("the timeout of a netlink socket", error))?;
         Ok(Netlink { socket, sequence: 0 })
@@ -51,6 +65,45 @@ impl Netlink {
             Some(RouteNetlinkMessage::NewLink(link)) => Ok(link.header.index),
             _ => Err(Error::new(ErrorKind::InvalidData, "the answer is about no link")),
         }
+    }
+
+    /// Looks at a link and its addresses.
+    ///
+    /// # Errors
+    /// When there is no such link.
+    pub fn look(&mut self, link: u32) -> io::Result<Seen> {
+        let mut message = LinkMessage::default();
+        message.header.index = link;
+        let Some(RouteNetlinkMessage::NewLink(answer)) = self.ask(RouteNetlinkMessage::GetLink(message), 0)? else {
+            return Err(Error::new(ErrorKind::InvalidData, "the answer is about no link"));
+        };
+        let mut seen = Seen { up: answer.header.flags.contains(LinkFlags::Up), ..Seen::default() };
+        for attribute in answer.attributes {
+            match attribute {
+                LinkAttribute::Mtu(mtu) => seen.mtu = mtu,
+                LinkAttribute::Address(bytes) => {
+                    seen.mac = <[u8; 6]>::try_from(&bytes[..]).map_or(seen.mac, MacAddress);
+                }
+                _ => {}
+            }
+        }
+        let mut message = AddressMessage::default();
+        message.header.index = link;
+        for answer in self.ask_all(RouteNetlinkMessage::GetAddress(message))? {
+            let RouteNetlinkMessage::NewAddress(answer) = answer else { continue };
+            // A socket of an older kernel gets all addresses.
+            if answer.header.index != link {
+                continue;
+            }
+            match address_of(&answer) {
+                Some(IpAddr::V6(address)) if address.is_unicast_link_local() => {
+                    seen.link_locals.insert(address);
+                }
+                Some(address) => seen.addresses.extend(Prefix::new(address, answer.header.prefix_len)),
+                None => {}
+            }
+        }
+        Ok(seen)
     }
 
     /// Sets a link up or down.
@@ -112,6 +165,17 @@ impl Netlink {
 
     /// Sends a request and waits for its answer: an object, or nothing but that it was done.
     fn ask(&mut self, request: RouteNetlinkMessage, flags: u16) -> io::Result<Option<RouteNetlinkMessage>> {
+        self.send(request, flags)?;
+        Ok(self.answers(false)?.pop())
+    }
+
+    /// Asks for all objects of a kind.
+    fn ask_all(&mut self, request: RouteNetlinkMessage) -> io::Result<Vec<RouteNetlinkMessage>> {
+        self.send(request, NLM_F_DUMP)?;
+        self.answers(true)
+    }
+
+    fn send(&mut self, request: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1);
         let mut message = NetlinkMessage::from(request);
         message.header.flags = NLM_F_REQUEST | flags;
@@ -120,6 +184,12 @@ impl Netlink {
         let mut bytes = vec![0; message.buffer_len()];
         message.serialize(&mut bytes);
         send(&self.socket, &bytes, SendFlags::empty())?;
+        Ok(())
+    }
+
+    /// Waits for the answer to the request sent last: one object, or several up to the word that it was all.
+    fn answers(&mut self, several: bool) -> io::Result<Vec<RouteNetlinkMessage>> {
+        let mut answers = Vec::new();
         let mut answer = vec![0; ANSWER];
         loop {
             let (_, length) = recv(&self.socket, &mut answer[..], RecvFlags::TRUNC)?;
@@ -133,12 +203,30 @@ impl Netlink {
                 if message.header.sequence_number != self.sequence {
                     continue;
                 }
-                return match message.payload {
-                    NetlinkPayload::InnerMessage(answer) => Ok(Some(answer)),
-                    NetlinkPayload::Error(error) if error.code.is_some() => Err(error.to_io()),
-                    _ => Ok(None),
-                };
+                match message.payload {
+                    NetlinkPayload::InnerMessage(answer) => answers.push(answer),
+                    NetlinkPayload::Error(error) if error.code.is_some() => return Err(error.to_io()),
+                    _ => return Ok(answers),
+                }
+                if !several {
+                    return Ok(answers);
+                }
             }
         }
     }
+}
+
+/// The own address: of a link with one other station, `Address` is the other's.
+fn address_of(message: &AddressMessage) -> Option<IpAddr> {
+    let attributes = || message.attributes.iter();
+    let local = attributes().find_map(|attribute| match attribute {
+        AddressAttribute::Local(address) => Some(*address),
+        _ => None,
+    });
+    local.or_else(|| {
+        attributes().find_map(|attribute| match attribute {
+            AddressAttribute::Address(address) => Some(*address),
+            _ => None,
+        })
+    })
 }

@@ -1,0 +1,61 @@
+//! What Linux says of routes and next-hop objects, as somebody would say it who is not Linux.
+
+use graph::InterfaceIndex;
+use linux_cp::{Kernel, Links, Messages};
+use router::ip::route::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use wire::{Family, Prefix};
+
+/// Of a byte in front of each datagram: what happens besides.
+const LOOK: u8 = 1;
+const LINK_DOWN: u8 = 2;
+const HAND_OVER: u8 = 4;
+
+pub fn run(input: &[u8]) {
+    let links = Links::from([(7, InterfaceIndex(1)), (8, InterfaceIndex(2))]);
+    let (mut kernel, mut router) = (Kernel::default(), BTreeMap::new());
+    let mut rest = input;
+    while let Some((&[what, length], after)) = rest.split_first_chunk::<2>() {
+        let (datagram, after) = after.split_at(usize::from(length).min(after.len()));
+        rest = after;
+        if what & LOOK != 0 {
+            kernel.begin_look();
+        }
+        for message in Messages(datagram).flatten() {
+            let _ = kernel.hear(&message, what & LOOK != 0);
+        }
+        if what & LOOK != 0 {
+            for family in Family::ALL {
+                kernel.end_look(family);
+            }
+            kernel.finish_look();
+        }
+        if what & LINK_DOWN != 0 {
+            kernel.link_down(7);
+        }
+        if what & HAND_OVER != 0 {
+            hand_over(&mut kernel, &links, &mut router, 3);
+        }
+    }
+    kernel.links_changed(&BTreeSet::from([7, 8]));
+    while kernel.backlog() > 0 {
+        hand_over(&mut kernel, &links, &mut router, 1000);
+    }
+    let mut should = BTreeMap::new();
+    for family in Family::ALL {
+        let wanted = kernel.wanted(family, &links);
+        let routes = wanted.prefixes().filter_map(|prefix| Some((prefix, wanted.paths(prefix)?.to_vec())));
+        should.extend(routes);
+    }
+    assert_eq!(router, should, "the router has what Linux has");
+}
+
+fn hand_over(kernel: &mut Kernel, links: &Links, router: &mut BTreeMap<Prefix, Vec<Path>>, most: usize) {
+    let (batches, _) = kernel.take(links, most);
+    for (prefix, paths) in batches.iter().flat_map(|batch| batch.iter()) {
+        match paths {
+            Some(paths) => router.insert(prefix, paths.to_vec()),
+            None => router.remove(&prefix),
+        };
+    }
+}

@@ -1,0 +1,180 @@
+//! Whether the router has what Linux has. The audit reads all of Linux anew, on a socket of its own, so it finds what
+//! the reader may have missed.
+
+use crate::follow::{Counts, Namespace, Order, Settings, Space};
+use crate::kernel::Kernel;
+use crate::state::{Pair, Pairs};
+use router::Router;
+use router::ip::dump::RouteDump;
+use router::ip::route::{Path, Source, TableIndex};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wire::{Family, Prefix};
+
+/// Linux answers at once. A million routes take some seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// When Linux has no time to answer, it is asked again after this time.
+const RETRY: Duration = Duration::from_millis(5);
+/// Differences that are named; the others are counted.
+const NAMED: usize = 1000;
+
+/// What differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum What {
+    /// Linux has it, and the router does not.
+    Missing,
+    /// The router has it, and Linux does not.
+    Stale,
+    /// Both have it, and it leads elsewhere.
+    Differs,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Difference {
+    pub what: What,
+    /// A route, or an address with its interface.
+    pub of: String,
+}
+
+/// The result of an audit.
+#[derive(Debug, Default, Serialize)]
+pub struct Audit {
+    /// The namespace whose routes are the router's; none: the router's own.
+    pub namespace: Namespace,
+    /// Prefixes that Linux has routes for by interfaces of the router.
+    pub routes: usize,
+    pub addresses: usize,
+    /// How many differences there are.
+    pub differences: usize,
+    pub named: Vec<Difference>,
+    #[serde(skip)]
+    differing: Vec<Prefix>,
+}
+
+impl Audit {
+    fn add(&mut self, what: What, of: impl FnOnce() -> String) {
+        self.differences += 1;
+        if self.named.len() < NAMED {
+            self.named.push(Difference { what, of: of() });
+        }
+    }
+}
+
+/// Compares. Other clients are answered meanwhile.
+///
+/// # Errors
+/// When Linux cannot be read.
+pub fn audit(router: &mut Router) -> Result<Audit, String> {
+    let pairs = router.state::<Pairs>();
+    let mut audit = Audit::default();
+    if let Some(namespace) = pairs.routes_of.clone() {
+        audit.namespace.clone_from(&namespace);
+        let settings = Settings::default();
+        let is_its = |pair: &&Pair| pair.namespace == namespace;
+        let links = pairs.iter().filter(is_its).filter_map(|pair| Some((pair.link?, pair.phy))).collect();
+        let read = || -> Result<Kernel, String> {
+            let space = Space::open(namespace, true, settings, Arc::new(Counts::default()));
+            let mut space = space.map_err(|error| error.to_string())?;
+            space.links = links;
+            read(&mut space).map_err(|error| error.to_string())?;
+            Ok(space.into_kernel())
+        };
+        let kernel = router.aside(read)?;
+        Family::ALL.into_iter().for_each(|family| routes(router, &kernel, family, &mut audit));
+        router.aside(|| drop(kernel));
+    }
+    addresses(router, &mut audit);
+    Ok(audit)
+}
+
+/// Sets right what an audit found.
+pub fn repair(router: &mut Router, audit: &Audit) {
+    if audit.differences == 0 {
+        return;
+    }
+    let pairs = router.state_mut::<Pairs>();
+    if let Some(reader) = &pairs.reader {
+        reader.order(Order::Again { namespace: audit.namespace.clone(), prefixes: audit.differing.clone() });
+        reader.order(Order::Look);
+    }
+    // All that its links have is taken over again.
+    pairs.by_phy.values_mut().for_each(|pair| pair.seen = Default::default());
+}
+
+/// Reads until all was looked at.
+fn read(space: &mut Space) -> std::io::Result<()> {
+    let (mut buffer, began) = (vec![0; Space::DATAGRAM], Instant::now());
+    while space.read(&mut buffer)? || !space.is_settled() {
+        let left = PATIENCE.saturating_sub(began.elapsed());
+        if left.is_zero() {
+            return Err(std::io::ErrorKind::TimedOut.into());
+        }
+        let left = if space.retry { RETRY } else { left };
+        let until = Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos() as _ };
+        poll(&mut [PollFd::new(space.subscription(), PollFlags::IN)], Some(&until))?;
+    }
+    Ok(())
+}
+
+fn routes(router: &mut Router, kernel: &Kernel, family: Family, audit: &mut Audit) {
+    let links = router.state::<Pairs>().iter().filter_map(|pair| Some((pair.link?, pair.phy))).collect();
+    let wanted = kernel.wanted(family, &links);
+    // First what the router has, and then what it should have.
+    let mut dump = RouteDump::of(family, router.ip.id_of(TableIndex::DEFAULT));
+    let mut found = Vec::new();
+    while dump.page(router, |route| {
+        if let Some(paths) = route.paths(Source::Linux) {
+            found.push((route.prefix, wanted.paths(route.prefix).map(|wanted| is_same(wanted, paths))));
+        }
+    }) {
+        for (prefix, is_same) in found.drain(..) {
+            let what = match is_same {
+                Some(true) => continue,
+                Some(false) => What::Differs,
+                None => What::Stale,
+            };
+            audit.differing.push(prefix);
+            audit.add(what, || format!("route {prefix}"));
+        }
+        router.breathe();
+    }
+    for prefix in wanted.prefixes() {
+        if wanted.paths(prefix).is_none() {
+            continue;
+        }
+        audit.routes += 1;
+        let routes = router.ip.routes_in(family, TableIndex::DEFAULT);
+        if routes.get(prefix).is_none_or(|route| !route.sources.contains_key(&Source::Linux)) {
+            audit.differing.push(prefix);
+            audit.add(What::Missing, || format!("route {prefix}"));
+        }
+        router.breathe();
+    }
+}
+
+/// Whether two lists of paths are the same, in whatever order.
+fn is_same(one: &[Path], other: &[Path]) -> bool {
+    one.len() == other.len() && one.iter().all(|path| other.contains(path))
+}
+
+fn addresses(router: &mut Router, audit: &mut Audit) {
+    let pairs: Vec<Pair> = router.state::<Pairs>().iter().cloned().collect();
+    for Pair { phy, link, namespace, .. } in pairs {
+        let Some(link) = link else { continue };
+        let look = router.state_mut::<Pairs>().netlink(namespace.as_deref());
+        let Some(seen) = look.ok().and_then(|netlink| netlink.look(link).ok()) else { continue };
+        let Ok(interface) = router.interfaces.get(phy) else { continue };
+        let has: Vec<Prefix> = Family::ALL.into_iter().flat_map(|family| interface.networks(family)).collect();
+        audit.addresses += seen.addresses.len();
+        for address in seen.addresses.iter().filter(|address| !has.contains(address)) {
+            audit.add(What::Missing, || format!("address {address} of {}", interface.name));
+        }
+        for address in interface.found.iter().filter(|address| !seen.addresses.contains(address)) {
+            audit.add(What::Stale, || format!("address {address} of {}", interface.name));
+        }
+        router.breathe();
+    }
+}

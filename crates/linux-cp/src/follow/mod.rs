@@ -1,0 +1,124 @@
+//! Linux is followed: a thread reads what it says in each network namespace that has pairs, and control takes that over.
+//!
+//! ```text
+//!  Linux ──messages──▶ reader thread ──events──▶ control (`from_linux`) ──▶ the router's operations
+//!          dumps ▶      mirror of routes             │
+//!                            ▲───────orders──────────┘  interfaces to follow; the last batch is done
+//! ```
+//!
+//! The reader never waits for control, so Linux seldom has to drop a message. One batch of routes is on its way at a time:
+//! while control is busy with it, the next one grows.
+
+mod counts;
+mod reader;
+mod space;
+
+pub use counts::Counts;
+pub use space::Space;
+
+use crate::netlink::neighbour::Standing;
+use crossbeam_channel::{Sender, unbounded};
+use graph::InterfaceIndex;
+use router::events::EventSender;
+use router::ip::bulk::Batch;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::OwnedFd;
+use std::collections::BTreeSet;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use wire::Prefix;
+
+/// A network namespace by its name; none: that of this process.
+pub type Namespace = Option<String>;
+
+/// How to follow, from `startup.conf`.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Bytes of messages that Linux keeps until they are read.
+    pub room: usize,
+    /// The most routes of one batch.
+    pub batch: usize,
+    /// The time between two batches.
+    pub pause: Duration,
+}
+
+/// Settings without a section: room for some 200,000 messages about routes, and no pause.
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { room: 128 << 20, batch: 1 << 18, pause: Duration::ZERO }
+    }
+}
+
+/// What the reader is to do.
+pub enum Order {
+    /// Follow a link, which is the side in Linux of an interface.
+    Follow { namespace: Namespace, link: u32, interface: InterfaceIndex, counts: Arc<Counts> },
+    /// Follow it no longer.
+    Leave { namespace: Namespace, link: u32 },
+    /// Follow the routes of this namespace, and of no other; or of none.
+    Routes(Option<Namespace>),
+    /// Look at everything again.
+    Look,
+    /// The router has these prefixes otherwise than Linux: it is to hear of them again.
+    Again { namespace: Namespace, prefixes: Vec<Prefix> },
+    /// The batch is done, and so many of its routes were refused; none: all of it.
+    Done(Option<usize>),
+}
+
+/// What control hears.
+pub enum Event {
+    /// Something became of these links.
+    Links { namespace: Namespace, links: BTreeSet<u32> },
+    /// Linux has, or no longer has, these neighbours.
+    Neighbours(Vec<(InterfaceIndex, IpAddr, Standing)>),
+    /// Changes of routes. Control gives an order when they are done.
+    Routes(Vec<Batch>),
+}
+
+/// The reader, as control has it. It ends with this.
+pub struct Reader {
+    orders: Option<Sender<Order>>,
+    bell: Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Reader {
+    /// # Errors
+    /// When the system has no thread for it.
+    pub fn start(settings: Settings, events: EventSender<Event>) -> io::Result<Reader> {
+        let (orders, received) = unbounded();
+        let bell = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
+        let heard = bell.clone();
+        let run = move || reader::run(settings, &events, &received, &heard);
+        let thread = std::thread::Builder::new().name("netlink".into()).spawn(run)?;
+        Ok(Reader { orders: Some(orders), bell, thread: Some(thread) })
+    }
+
+    pub fn order(&self, order: Order) {
+        if let Some(orders) = &self.orders
+            && orders.send(order).is_ok()
+        {
+            self.ring();
+        }
+    }
+
+    fn ring(&self) {
+        // It rings already when there is no room.
+        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.orders = None;
+        self.ring();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            log::error!("the reader of netlink failed");
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! The thread that reads what Linux says.
+
+use super::space::Space;
+use super::{Counts, Event, Namespace, Order, Settings};
+use crate::kernel::{Kernel, Links, Taken};
+use crossbeam_channel::{Receiver, TryRecvError};
+use router::events::EventSender;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// When control has no room for an event, it is tried again after this time.
+const RETRY: Duration = Duration::from_millis(5);
+/// When the router refused a whole batch, it gets the next one after this time.
+const PAUSE_AFTER_REFUSAL: Duration = Duration::from_secs(1);
+/// The most neighbours of one event.
+const NEIGHBOURS: usize = 1024;
+
+/// A batch that control has.
+struct Underway {
+    /// None: of routes that are followed no longer.
+    namespace: Option<Namespace>,
+    taken: Taken,
+    since: Option<Instant>,
+}
+
+struct Run<'a> {
+    settings: Settings,
+    events: &'a EventSender<Event>,
+    spaces: Vec<Space>,
+    /// The namespace whose routes are followed.
+    routes: Option<Namespace>,
+    /// Routes that the router has still, of namespaces whose routes are followed no longer. They go before others come.
+    left: Kernel,
+    underway: Option<Underway>,
+    not_before: Option<Instant>,
+    /// Control had no room for an event.
+    retry: bool,
+}
+
+/// Reads until nobody gives orders any more.
+pub fn run(settings: Settings, events: &EventSender<Event>, orders: &Receiver<Order>, bell: &OwnedFd) {
+    let (spaces, routes, left, underway) = Default::default();
+    let mut run = Run { settings, events, spaces, routes, left, underway, not_before: None, retry: false };
+    let mut buffer = vec![0; Space::DATAGRAM];
+    let mut more = false;
+    loop {
+        if !more {
+            run.wait(bell);
+        }
+        loop {
+            match orders.try_recv() {
+                Ok(order) => run.obey(order),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => return,
+            }
+        }
+        more = run.read(&mut buffer);
+        run.pass_on();
+    }
+}
+
+impl Run<'_> {
+    fn wait(&self, bell: &OwnedFd) {
+        let until = match self.retry || self.spaces.iter().any(|space| space.retry) {
+            true => Some(RETRY),
+            false => self.not_before.map(|at| at.saturating_duration_since(Instant::now())),
+        };
+        let until = until.map(|time| Timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ });
+        let mut watched = vec![PollFd::new(bell, PollFlags::IN)];
+        watched.extend(
+            self.spaces.iter().map(|space| PollFd::from_borrowed_fd(space.subscription().as_fd(), PollFlags::IN)),
+        );
+        // An interrupted call is repeated.
+        let _ = poll(&mut watched, until.as_ref());
+        let mut rings = [0; 8];
+        let _ = rustix::io::read(bell, &mut rings);
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Follow { namespace, link, interface, counts } => {
+                if let Some(space) = self.space(namespace, counts) {
+                    space.set_link(link, Some(interface));
+                }
+            }
+            Order::Leave { namespace, link } => {
+                if let Some(space) = self.spaces.iter_mut().find(|space| space.namespace == namespace) {
+                    space.set_link(link, None);
+                }
+                for space in self.spaces.extract_if(.., |space| space.links.is_empty()) {
+                    self.left.forget(&space.kernel);
+                }
+            }
+            Order::Routes(namespace) => self.follow_routes_of(namespace),
+            Order::Look => self.spaces.iter_mut().for_each(Space::look_at_all),
+            Order::Again { namespace, prefixes } => {
+                if let Some(space) = self.spaces.iter_mut().find(|space| space.namespace == namespace) {
+                    space.kernel.say_again(&prefixes);
+                }
+            }
+            Order::Done(refused) => self.done(refused),
+        }
+    }
+
+    /// The followed namespace of a name. A new one is looked at as a whole.
+    fn space(&mut self, namespace: Namespace, counts: Arc<Counts>) -> Option<&mut Space> {
+        let at = self.spaces.iter().position(|space| space.namespace == namespace);
+        let at = at.or_else(|| {
+            let routes = self.routes.as_ref() == Some(&namespace);
+            match Space::open(namespace.clone(), routes, self.settings, counts) {
+                Ok(space) => {
+                    self.spaces.push(space);
+                    Some(self.spaces.len() - 1)
+                }
+                Err(error) => {
+                    log::error!("Linux is not followed in {}: {error}", shown(&namespace));
+                    None
+                }
+            }
+        });
+        at.and_then(|at| self.spaces.get_mut(at))
+    }
+
+    /// The routes of another namespace are followed: those namespaces whose part changes are opened anew.
+    fn follow_routes_of(&mut self, namespace: Option<Namespace>) {
+        if self.routes == namespace {
+            return;
+        }
+        self.routes = namespace;
+        for at in 0..self.spaces.len() {
+            let space = &self.spaces[at];
+            let follows = self.routes.as_ref() == Some(&space.namespace);
+            if space.follows_routes() == follows {
+                continue;
+            }
+            match Space::open(space.namespace.clone(), follows, self.settings, space.counts.clone()) {
+                Ok(mut anew) => {
+                    anew.links = space.links.clone();
+                    anew.look_at_all();
+                    self.left.forget(&space.kernel);
+                    self.spaces[at] = anew;
+                }
+                Err(error) => log::error!("Linux is not followed in {}: {error}", shown(&space.namespace)),
+            }
+        }
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> bool {
+        let mut more = false;
+        let mut broken: Vec<Namespace> = Vec::new();
+        for space in &mut self.spaces {
+            match space.read(buffer) {
+                Ok(rest) => more |= rest,
+                Err(error) => {
+                    log::error!("Linux is not followed in {} any more: {error}", shown(&space.namespace));
+                    broken.push(space.namespace.clone());
+                }
+            }
+        }
+        self.spaces.retain(|space| !broken.contains(&space.namespace));
+        more
+    }
+
+    /// Passes on what was read, as far as control has room.
+    fn pass_on(&mut self) {
+        self.retry = false;
+        for space in &mut self.spaces {
+            if !space.changed_links.is_empty() {
+                let links: BTreeSet<u32> = std::mem::take(&mut space.changed_links);
+                let event = Event::Links { namespace: space.namespace.clone(), links: links.clone() };
+                if self.events.try_send(event).is_err() {
+                    space.changed_links.extend(links);
+                    self.retry = true;
+                }
+            }
+            while !space.neighbours.is_empty() && !self.retry {
+                let rest = space.neighbours.split_off(space.neighbours.len().min(NEIGHBOURS));
+                let some = std::mem::replace(&mut space.neighbours, rest);
+                if self.events.try_send(Event::Neighbours(some.clone())).is_err() {
+                    space.neighbours.splice(0..0, some);
+                    self.retry = true;
+                }
+            }
+        }
+        self.pass_routes();
+    }
+
+    fn pass_routes(&mut self) {
+        let now = Instant::now();
+        if self.underway.is_some() || self.retry {
+            return;
+        }
+        if self.not_before.is_some_and(|at| at > now) {
+            return;
+        }
+        self.not_before = None;
+        let most = self.settings.batch;
+        let (namespace, (batches, taken), since) = if self.left.backlog() > 0 {
+            (None, self.left.take(&Links::new(), most), None)
+        } else if let Some(space) = self.spaces.iter_mut().find(|space| space.kernel.backlog() > 0) {
+            (Some(space.namespace.clone()), space.kernel.take(&space.links, most), space.waits_since.take())
+        } else {
+            return;
+        };
+        if batches.is_empty() {
+            return;
+        }
+        match self.events.try_send(Event::Routes(batches)) {
+            Ok(()) => self.underway = Some(Underway { namespace, taken, since }),
+            Err(_) => {
+                self.kernel_of(namespace.as_ref()).give_back(taken);
+                self.retry = true;
+            }
+        }
+    }
+
+    /// The routes of a followed namespace; those that are followed no longer.
+    fn kernel_of(&mut self, namespace: Option<&Namespace>) -> &mut Kernel {
+        let space = self.spaces.iter_mut().find(|space| Some(&space.namespace) == namespace);
+        space.map_or(&mut self.left, |space| &mut space.kernel)
+    }
+
+    fn done(&mut self, refused: Option<usize>) {
+        let Some(Underway { namespace, taken, since }) = self.underway.take() else { return };
+        let now = Instant::now();
+        self.not_before = Some(now + if refused.is_some() { self.settings.pause } else { PAUSE_AFTER_REFUSAL });
+        let Some(refused) = refused else { return self.kernel_of(namespace.as_ref()).give_back(taken) };
+        let Some(space) = self.spaces.iter_mut().find(|space| Some(&space.namespace) == namespace.as_ref()) else {
+            return;
+        };
+        let counts = &space.counts;
+        counts.batches.add(1);
+        counts.routes.add(taken.iter().map(|(.., prefixes)| prefixes.len() as u64).sum());
+        counts.refused.add(refused as u64);
+        if let Some(since) = since {
+            counts.set_lag(now - since);
+        }
+        counts.backlog.set(space.kernel.backlog() as u64);
+        space.waits_since = (space.kernel.backlog() > 0).then(|| space.waits_since.unwrap_or(now));
+    }
+}
+
+fn shown(namespace: &Namespace) -> String {
+    namespace.as_ref().map_or_else(|| "the namespace of the router".into(), |name| format!("namespace {name}"))
+}

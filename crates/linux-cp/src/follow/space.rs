@@ -1,0 +1,345 @@
+//! One network namespace, as the reader follows it.
+
+use super::{Counts, Namespace, Settings};
+use crate::kernel::{Kernel, Links};
+use crate::netlink::message::{self, Message, Messages};
+use crate::netlink::neighbour::{self, Standing};
+use crate::netlink::next_hop;
+use crate::netlink::route::{self, NotFollowed};
+use crate::netlink::subscription::{
+    ADDRESSES, LINKS, NEIGHBOURS, ROUTES, Received, Subscription, Whole, is_interrupted,
+};
+use drivers::OpenError;
+use graph::InterfaceIndex;
+use rustix::io::Errno;
+use std::collections::BTreeSet;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+use wire::Family;
+
+/// Types of messages about links and addresses (linux/rtnetlink.h).
+const LINK_NEW: u16 = 16;
+const LINK_DELETE: u16 = 17;
+const ADDRESS_NEW: u16 = 20;
+const ADDRESS_DELETE: u16 = 21;
+const FLAG_UP: u32 = 1;
+
+/// Datagrams that are read before anything else is done.
+const AT_ONCE: usize = 512;
+/// How often a look that changes interrupted is made again: what changed was also said.
+const REPETITIONS: usize = 3;
+
+/// The kinds of objects, in the order in which they are looked at: routes after what they lead to.
+const ROUTE_STAGES: [Whole; 4] = [Whole::Changes, Whole::NextHops, Whole::Routes4, Whole::Routes6];
+
+/// How kernels say that they have nothing of a kind.
+const NOT_THERE: [Errno; 3] = [Errno::OPNOTSUPP, Errno::AFNOSUPPORT, Errno::INVAL];
+
+/// A look at all objects of a kind, which goes on.
+struct Look {
+    what: Whole,
+    sequence: u32,
+    /// Next-hop objects that it has not seen.
+    unseen: BTreeSet<u32>,
+}
+
+pub struct Space {
+    pub namespace: Namespace,
+    subscription: Subscription,
+    pub links: Links,
+    follows_routes: bool,
+    pub kernel: Kernel,
+    look: Option<Look>,
+    /// What is to be looked at next.
+    wanted_neighbours: bool,
+    wanted_routes: bool,
+    was_interrupted: bool,
+    repetitions: usize,
+    /// Linux had no time for a look: it is to be asked again a little later.
+    pub retry: bool,
+    pub changed_links: BTreeSet<u32>,
+    pub neighbours: Vec<(InterfaceIndex, IpAddr, Standing)>,
+    pub counts: Arc<Counts>,
+    /// Since when changes of routes wait.
+    pub waits_since: Option<Instant>,
+}
+
+impl Space {
+    /// The longest datagram: the kernel fills at most so much of an answer at once (net/netlink/af_netlink.c).
+    pub const DATAGRAM: usize = 64 << 10;
+
+    /// # Errors
+    /// When there is no such namespace, or the system refuses.
+    pub fn open(
+        namespace: Namespace,
+        follows_routes: bool,
+        settings: Settings,
+        counts: Arc<Counts>,
+    ) -> Result<Space, OpenError> {
+        let groups = LINKS | NEIGHBOURS | ADDRESSES | if follows_routes { ROUTES } else { 0 };
+        // First it is heard what changes, and then looked at what is there: so nothing is missed.
+        let subscription = Subscription::open(namespace.as_deref(), groups, settings.room)?;
+        Ok(Space {
+            namespace,
+            subscription,
+            links: Links::new(),
+            follows_routes,
+            kernel: Kernel::default(),
+            look: None,
+            wanted_neighbours: true,
+            wanted_routes: follows_routes,
+            was_interrupted: false,
+            repetitions: 0,
+            retry: false,
+            changed_links: BTreeSet::new(),
+            neighbours: Vec::new(),
+            counts,
+            waits_since: None,
+        })
+    }
+
+    pub fn subscription(&self) -> &Subscription {
+        &self.subscription
+    }
+
+    /// Whether all was looked at.
+    pub fn is_settled(&self) -> bool {
+        self.look.is_none() && !self.wanted_neighbours && !self.wanted_routes
+    }
+
+    pub fn into_kernel(self) -> Kernel {
+        self.kernel
+    }
+
+    pub fn follows_routes(&self) -> bool {
+        self.follows_routes
+    }
+
+    /// A link is, or is no longer, the side of an interface.
+    pub fn set_link(&mut self, link: u32, interface: Option<InterfaceIndex>) {
+        match interface {
+            Some(interface) => {
+                self.links.insert(link, interface);
+                self.changed_links.insert(link);
+                self.wanted_neighbours = true;
+            }
+            None => drop(self.links.remove(&link)),
+        }
+        self.kernel.links_changed(&BTreeSet::from([link]));
+        self.note_waiting();
+    }
+
+    /// Everything is to be looked at.
+    pub fn look_at_all(&mut self) {
+        self.wanted_neighbours = true;
+        self.wanted_routes = self.follows_routes;
+        self.changed_links.extend(self.links.keys());
+    }
+
+    /// Reads what Linux said. Whether there may be more.
+    ///
+    /// # Errors
+    /// When the socket is of no use any more.
+    pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
+        self.retry = false;
+        self.look_on()?;
+        for _ in 0..AT_ONCE {
+            match self.subscription.receive(buffer)? {
+                Received::Nothing => {
+                    // Linux has answered when the question is asked, or the part before was read. What did not come was
+                    // dropped, as there was no room for it.
+                    if let Some(look) = self.look.take() {
+                        self.give_up(&look);
+                    }
+                    self.look_on()?;
+                    return Ok(false);
+                }
+                Received::Overrun => {
+                    self.counts.overruns.add(1);
+                    self.look_at_all();
+                    self.look_on()?;
+                }
+                Received::Bytes(length) => match buffer.get(..length) {
+                    Some(bytes) => self.take(bytes)?,
+                    // Linux makes no such datagram.
+                    None => self.counts.malformed.add(1),
+                },
+            }
+        }
+        Ok(true)
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
+        for message in Messages(bytes) {
+            self.counts.messages.add(1);
+            match message {
+                Ok(message) => self.take_one(&message)?,
+                Err(_) => self.counts.malformed.add(1),
+            }
+        }
+        self.counts.prefixes.set((self.kernel.len(Family::Ip4) + self.kernel.len(Family::Ip6)) as u64);
+        self.note_waiting();
+        Ok(())
+    }
+
+    fn take_one(&mut self, message: &Message<'_>) -> io::Result<()> {
+        // What others asked for bears their numbers.
+        let is_answer = message.port == self.subscription.port();
+        let is_look = |look: &Look| look.sequence == message.sequence;
+        let is_of_look = is_answer && self.look.as_ref().is_some_and(is_look);
+        match message.kind {
+            message::DONE | message::ERROR if is_of_look => return self.looked(message),
+            LINK_NEW if is_of_look => return self.looked(message),
+            message::DONE | message::ERROR => {}
+            // Of a look that was given up.
+            _ if is_answer && !is_of_look => {}
+            LINK_NEW | LINK_DELETE => self.link(message),
+            ADDRESS_NEW | ADDRESS_DELETE => self.address(message),
+            neighbour::NEW | neighbour::DELETE => self.neighbour(message),
+            next_hop::NEW | next_hop::DELETE | route::NEW | route::DELETE => self.route(message, is_answer),
+            _ => self.counts.not_followed.add(1),
+        }
+        self.was_interrupted |= is_of_look && is_interrupted(message.flags);
+        Ok(())
+    }
+
+    fn route(&mut self, message: &Message<'_>, is_answer: bool) {
+        if let Some(look) = &mut self.look
+            && let Ok((id, _)) = next_hop::parse(message.payload)
+            && message.kind == next_hop::NEW
+        {
+            look.unseen.remove(&id);
+        }
+        match self.kernel.hear(message, is_answer) {
+            Ok(()) => {}
+            Err(NotFollowed::Other) => self.counts.not_followed.add(1),
+            Err(NotFollowed::Malformed) => self.counts.malformed.add(1),
+        }
+    }
+
+    fn neighbour(&mut self, message: &Message<'_>) {
+        match neighbour::parse(message.payload) {
+            Ok(neighbour) => {
+                let Some(interface) = self.links.get(&neighbour.link) else { return };
+                let standing = if message.kind == neighbour::DELETE { Standing::Other } else { neighbour.standing };
+                self.neighbours.push((*interface, neighbour.address, standing));
+            }
+            Err(NotFollowed::Other) => self.counts.not_followed.add(1),
+            Err(NotFollowed::Malformed) => self.counts.malformed.add(1),
+        }
+    }
+
+    /// `struct ifinfomsg`: the number of the link is behind its family and type, and its flags are behind that.
+    fn link(&mut self, message: &Message<'_>) {
+        let number = message::u32_at(message.payload, 4);
+        let (Some(link), Some(flags)) = (number, message::u32_at(message.payload, 8)) else {
+            return self.counts.malformed.add(1);
+        };
+        if self.links.contains_key(&link) {
+            self.changed_links.insert(link);
+        }
+        if message.kind == LINK_DELETE || flags & FLAG_UP == 0 {
+            // Its routes went without a word.
+            self.kernel.link_down(link);
+            self.wanted_routes |= self.follows_routes && self.links.contains_key(&link);
+        }
+    }
+
+    /// `struct ifaddrmsg`: the number of the link is behind four bytes.
+    fn address(&mut self, message: &Message<'_>) {
+        let Some(link) = message::u32_at(message.payload, 4) else { return self.counts.malformed.add(1) };
+        if !self.links.contains_key(&link) {
+            return;
+        }
+        self.changed_links.insert(link);
+        // Routes with that source went without a word.
+        self.wanted_routes |= self.follows_routes && message.kind == ADDRESS_DELETE;
+    }
+
+    /// Begins the next look, if one is wanted and none goes on.
+    fn look_on(&mut self) -> io::Result<()> {
+        if self.look.is_some() || self.retry {
+            return Ok(());
+        }
+        if std::mem::take(&mut self.wanted_neighbours) {
+            return self.begin(Whole::Neighbours);
+        }
+        if std::mem::take(&mut self.wanted_routes) {
+            self.counts.looks.add(1);
+            self.was_interrupted = false;
+            self.kernel.begin_look();
+            return self.begin(ROUTE_STAGES[0]);
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, what: Whole) -> io::Result<()> {
+        let unseen = if what == Whole::NextHops { self.kernel.objects() } else { BTreeSet::new() };
+        let sequence = self.subscription.ask(what)?;
+        self.look = Some(Look { what, sequence, unseen });
+        Ok(())
+    }
+
+    /// A look is over.
+    fn looked(&mut self, message: &Message<'_>) -> io::Result<()> {
+        let Some(look) = self.look.take() else { return Ok(()) };
+        match message::error_of(message).filter(|_| message.kind != LINK_NEW).map(Errno::from_raw_os_error) {
+            None => self.saw_all(&look),
+            // A kernel without next-hop objects or without IPv6 has none.
+            Some(error) if NOT_THERE.contains(&error) => {}
+            // There was no room to begin. Linux begins when there is.
+            Some(Errno::NOBUFS) if message.kind == message::ERROR => {
+                self.look = Some(look);
+                return Ok(());
+            }
+            Some(error) => {
+                log::debug!("{:?} in namespace {:?}: {error}", look.what, self.namespace);
+                self.give_up(&look);
+                return Ok(());
+            }
+        }
+        let at = ROUTE_STAGES.iter().position(|stage| *stage == look.what);
+        match at.and_then(|at| ROUTE_STAGES.get(at + 1)) {
+            Some(next) => return self.begin(*next),
+            None if at.is_some() => {
+                self.kernel.finish_look();
+                self.repetitions = if self.was_interrupted { self.repetitions + 1 } else { 0 };
+                self.wanted_routes |= self.was_interrupted && self.repetitions <= REPETITIONS;
+            }
+            None => {}
+        }
+        self.look_on()
+    }
+
+    /// A look came to nothing: it is made again a little later.
+    fn give_up(&mut self, look: &Look) {
+        self.retry = true;
+        match look.what {
+            Whole::Neighbours => self.wanted_neighbours = true,
+            _ => {
+                self.kernel.finish_look();
+                self.wanted_routes = true;
+            }
+        }
+    }
+
+    /// What a look has not seen is gone.
+    fn saw_all(&mut self, look: &Look) {
+        match look.what {
+            Whole::Changes | Whole::Neighbours => {}
+            Whole::NextHops => self.kernel.remove_objects(&look.unseen),
+            Whole::Routes4 => self.counts.stale.add(self.kernel.end_look(Family::Ip4) as u64),
+            Whole::Routes6 => self.counts.stale.add(self.kernel.end_look(Family::Ip6) as u64),
+        }
+    }
+
+    fn note_waiting(&mut self) {
+        let backlog = self.kernel.backlog();
+        self.counts.backlog.set(backlog as u64);
+        if backlog > 0 && self.waits_since.is_none() {
+            self.waits_since = Some(Instant::now());
+        }
+    }
+}

@@ -1,0 +1,734 @@
+//! The routes of a network namespace as Linux has them, as far as its messages say, and what of them the router has not
+//! heard yet.
+//!
+//! Linux says most changes, but not all: when an interface goes down, its IPv4 routes and next-hop objects go without a
+//! word (`net/ipv4/fib_semantics.c`, `net/ipv4/nexthop.c`). So this does the same, and the reader looks at all routes
+//! afterwards. A look compares: a route that is as before costs the router nothing.
+
+mod prefixes;
+mod targets;
+
+use crate::netlink::message::{FLAG_APPEND, FLAG_REPLACE, Message};
+use crate::netlink::next_hop::{self, NextHop};
+use crate::netlink::route::{self, Hop, NotFollowed, Route, TABLE_MAIN, Target};
+use graph::InterfaceIndex;
+use prefixes::{Changed, Place, Prefixes};
+use router::ip::bulk::{Batch, Paths};
+use router::ip::control::join_paths;
+use router::ip::labels::out::Stated;
+use router::ip::route::{MAX_PATHS, Path, PathAction, TableIndex};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use targets::Targets;
+use wire::{Family, Prefix, Prefix4, Prefix6};
+
+/// The router's interfaces, by the numbers of their sides in Linux.
+pub type Links = HashMap<u32, InterfaceIndex>;
+
+/// The routes of a table of Linux.
+#[derive(Default)]
+pub struct Table {
+    v4: Prefixes<Prefix4>,
+    v6: Prefixes<Prefix6>,
+}
+
+/// Does something with the prefixes of the family of one of them.
+macro_rules! in_family {
+    ($table:expr, $prefix:expr, $known:ident, $key:ident => $do:expr) => {
+        match $prefix {
+            Prefix::V4($key) => {
+                let $known = &mut $table.v4;
+                $do
+            }
+            Prefix::V6($key) => {
+                let $known = &mut $table.v6;
+                $do
+            }
+        }
+    };
+}
+
+impl Table {
+    fn forwards(&self, prefix: Prefix) -> Option<u32> {
+        match prefix {
+            Prefix::V4(prefix) => self.v4.forwards(prefix),
+            Prefix::V6(prefix) => self.v6.forwards(prefix),
+        }
+    }
+
+    fn len(&self, family: Family) -> usize {
+        match family {
+            Family::Ip4 => self.v4.len(),
+            Family::Ip6 => self.v6.len(),
+        }
+    }
+
+    fn prefixes(&self, family: Family) -> Box<dyn Iterator<Item = Prefix> + '_> {
+        match family {
+            Family::Ip4 => Box::new(self.v4.keys().map(Prefix::from)),
+            Family::Ip6 => Box::new(self.v6.keys().map(Prefix::from)),
+        }
+    }
+}
+
+/// Prefixes that were taken for the router, of each table and family.
+pub type Taken = Vec<(u32, Family, Vec<Prefix>)>;
+
+/// Prefixes that the router has to hear of, of one family in one table. Some may be there twice.
+#[derive(Default)]
+struct Waiting {
+    prefixes: Vec<Prefix>,
+    /// When they are so many, those that are there twice are taken out.
+    most: usize,
+}
+
+impl Waiting {
+    fn push(&mut self, prefix: Prefix) {
+        self.prefixes.push(prefix);
+        if self.prefixes.len() >= self.most {
+            self.prefixes.sort_unstable();
+            self.prefixes.dedup();
+            self.most = (2 * self.prefixes.len()).max(1 << 16);
+        }
+    }
+}
+
+/// The routes of a namespace.
+#[derive(Default)]
+pub struct Kernel {
+    tables: BTreeMap<u32, Table>,
+    targets: Targets,
+    objects: HashMap<u32, NextHop>,
+    waiting: BTreeMap<(u32, Family), Waiting>,
+    /// Targets that lead elsewhere now: the router has to hear of all their routes.
+    moved: BTreeSet<u32>,
+    /// While a look goes on: the routes that messages were about since it began. What messages say is newer.
+    touched: Option<HashSet<(u32, Prefix, u32)>>,
+}
+
+/// The routes that the router should have of one family.
+pub struct Wanted<'a> {
+    table: Option<&'a Table>,
+    family: Family,
+    /// By their targets.
+    paths: HashMap<u32, Vec<Path>>,
+}
+
+impl Wanted<'_> {
+    /// The paths of a prefix; none: it should have none.
+    pub fn paths(&self, prefix: Prefix) -> Option<&[Path]> {
+        let paths = self.paths.get(&self.table?.forwards(prefix)?)?;
+        Some(paths)
+    }
+
+    /// All prefixes that Linux has routes for.
+    pub fn prefixes(&self) -> impl Iterator<Item = Prefix> + '_ {
+        self.table.into_iter().flat_map(|table| table.prefixes(self.family))
+    }
+}
+
+/// The table of the router that follows a table of Linux.
+fn followed_by(table: u32) -> Option<TableIndex> {
+    (table == TABLE_MAIN).then_some(TableIndex::DEFAULT)
+}
+
+impl Kernel {
+    /// How many prefixes of a family there are.
+    pub fn len(&self, family: Family) -> usize {
+        self.tables.values().map(|table| table.len(family)).sum()
+    }
+
+    /// How many changes the router has not heard of, at most.
+    pub fn backlog(&self) -> usize {
+        self.waiting.values().map(|waiting| waiting.prefixes.len()).sum::<usize>() + self.moved.len()
+    }
+
+    /// Takes the place of another: what the router has of that one, and this has not, is to go.
+    pub fn forget(&mut self, other: &Kernel) {
+        for (table, known) in &other.tables {
+            for family in Family::ALL {
+                let waiting = self.waiting.entry((*table, family)).or_default();
+                known.prefixes(family).for_each(|prefix| waiting.push(prefix));
+            }
+        }
+    }
+
+    /// A message about a route or a next-hop object: an answer to a look, or a change.
+    ///
+    /// # Errors
+    /// When it is malformed, or about a route that is not followed.
+    pub fn hear(&mut self, message: &Message<'_>, is_answer: bool) -> Result<(), NotFollowed> {
+        match message.kind {
+            next_hop::NEW => next_hop::parse(message.payload).map(|(id, object)| self.set_object(id, object))?,
+            next_hop::DELETE => next_hop::parse(message.payload).map(|(id, _)| self.remove_object(id))?,
+            route::NEW if is_answer => self.see(&route::parse(message.payload)?),
+            route::NEW if !self.add(&route::parse(message.payload)?, message.flags) => return Err(NotFollowed::Other),
+            route::NEW => {}
+            route::DELETE => self.remove(&route::parse(message.payload)?),
+            _ => return Err(NotFollowed::Other),
+        }
+        Ok(())
+    }
+
+    /// Linux says that there is a route. Whether it is one that is followed.
+    pub fn add(&mut self, route: &Route, flags: u16) -> bool {
+        let Route { table, prefix, metric, .. } = *route;
+        if followed_by(table).is_none() {
+            return false;
+        }
+        if let Some(touched) = &mut self.touched {
+            touched.insert((table, prefix, metric));
+        }
+        let place = match prefix {
+            // All ways of an IPv6 route are said at once, whatever of them is new (net/ipv6/route.c).
+            Prefix::V6(_) => Place::ReplacesAll,
+            Prefix::V4(_) if flags & FLAG_REPLACE != 0 => Place::Replaces,
+            Prefix::V4(_) if flags & FLAG_APPEND != 0 => Place::Last,
+            Prefix::V4(_) => Place::First,
+        };
+        let target = self.targets.hold(&route.target);
+        let known = self.tables.entry(table).or_default();
+        let changed = in_family!(known, prefix, known, key => known.add(key, metric, target, place));
+        self.note(table, prefix, changed);
+        true
+    }
+
+    /// A look sees a route.
+    pub fn see(&mut self, route: &Route) {
+        let Route { table, prefix, metric, .. } = *route;
+        let is_newer = |touched: &HashSet<_>| touched.contains(&(table, prefix, metric));
+        if followed_by(table).is_none() || self.touched.as_ref().is_some_and(is_newer) {
+            return;
+        }
+        let target = self.targets.hold(&route.target);
+        let known = self.tables.entry(table).or_default();
+        let (is_new, changed) = in_family!(known, prefix, known, key => known.see(key, metric, target));
+        if !is_new {
+            self.targets.let_go(target);
+        }
+        self.note(table, prefix, changed);
+    }
+
+    /// Linux says that a route is gone, or ways of one.
+    pub fn remove(&mut self, route: &Route) {
+        let Route { table, prefix, metric, .. } = *route;
+        if let Some(touched) = &mut self.touched {
+            touched.insert((table, prefix, metric));
+        }
+        let Some(known) = self.tables.get_mut(&table) else { return };
+        let changed = match prefix {
+            Prefix::V4(key) => {
+                let target = self.targets.find(&route.target);
+                let is_it = |entry: &prefixes::Entry| entry.metric == metric && Some(entry.target()) == target;
+                match known.v4.all(key).iter().any(is_it) {
+                    true => known.v4.remove(key, metric, target.unwrap_or_default()),
+                    // Its ways are said otherwise than when it was added.
+                    false => known.v4.remove_where(key, |entry, gone| gone == 0 && entry.metric == metric),
+                }
+            }
+            Prefix::V6(key) => {
+                let before = known.v6.all(key).iter().find(|entry| entry.metric == metric).copied();
+                let target = before.and_then(|entry| self.targets.get(entry.target()));
+                match target.and_then(|target| without(target, &route.target)) {
+                    Some(rest) => {
+                        let rest = self.targets.hold(&rest);
+                        known.v6.add(key, metric, rest, Place::ReplacesAll)
+                    }
+                    None => known.v6.remove_where(key, |entry, _| entry.metric == metric),
+                }
+            }
+        };
+        self.note(table, prefix, changed);
+    }
+
+    fn note(&mut self, table: u32, prefix: Prefix, changed: Changed) {
+        changed.gone.into_iter().for_each(|target| self.targets.let_go(target));
+        if changed.forwards_otherwise {
+            self.waiting.entry((table, prefix.family())).or_default().push(prefix);
+        }
+    }
+
+    /// A next-hop object is there, or another than before.
+    pub fn set_object(&mut self, id: u32, object: NextHop) {
+        if self.objects.get(&id) != Some(&object) {
+            self.objects.insert(id, object);
+            self.object_moved(id);
+        }
+    }
+
+    /// A next-hop object is gone. Its routes go with it, and groups lose it, without a word.
+    pub fn remove_object(&mut self, id: u32) {
+        self.remove_objects(&BTreeSet::from([id]));
+    }
+
+    /// All objects are looked at: these are gone if they are not said again.
+    pub fn objects(&self) -> BTreeSet<u32> {
+        self.objects.keys().copied().collect()
+    }
+
+    pub fn remove_objects(&mut self, gone: &BTreeSet<u32>) {
+        if gone.is_empty() {
+            return;
+        }
+        let mut gone = gone.clone();
+        gone.iter().for_each(|id| drop(self.objects.remove(id)));
+        let mut smaller = Vec::new();
+        for (id, object) in &mut self.objects {
+            let NextHop::Group(members) = object else { continue };
+            let before = members.len();
+            members.retain(|(member, _)| !gone.contains(member));
+            if members.len() != before {
+                smaller.push((*id, members.is_empty()));
+            }
+        }
+        for (id, is_empty) in smaller {
+            match is_empty {
+                true => {
+                    self.objects.remove(&id);
+                    gone.insert(id);
+                }
+                false => self.object_moved(id),
+            }
+        }
+        let is_gone = |target: &Target| matches!(target, Target::Object(id) if gone.contains(id));
+        let targets: HashSet<u32> =
+            self.targets.iter().filter(|(_, target)| is_gone(target)).map(|(number, _)| number).collect();
+        Family::ALL.into_iter().for_each(|family| self.remove_routes_to(&targets, family));
+    }
+
+    fn object_moved(&mut self, id: u32) {
+        let has_it = |object: &NextHop| matches!(object, NextHop::Group(all) if all.iter().any(|(one, _)| *one == id));
+        let mut ids: BTreeSet<u32> =
+            self.objects.iter().filter(|(_, object)| has_it(object)).map(|(group, _)| *group).collect();
+        ids.insert(id);
+        let targets = ids.into_iter().filter_map(|id| self.targets.find(&Target::Object(id)));
+        self.moved.extend(targets);
+    }
+
+    fn remove_routes_to(&mut self, targets: &HashSet<u32>, family: Family) {
+        if targets.is_empty() {
+            return;
+        }
+        let mut going: Vec<(u32, Prefix)> = Vec::new();
+        for (table, known) in &self.tables {
+            going.extend(known.prefixes(family).map(|prefix| (*table, prefix)));
+        }
+        for (table, prefix) in going {
+            let Some(known) = self.tables.get_mut(&table) else { continue };
+            let leads_there = |entry: &prefixes::Entry, _: usize| targets.contains(&entry.target());
+            let changed = in_family!(known, prefix, known, key => known.remove_where(key, leads_there));
+            self.note(table, prefix, changed);
+        }
+    }
+
+    /// An interface went down, or is gone: what Linux does then without a word.
+    pub fn link_down(&mut self, link: u32) {
+        let of_link = |object: &NextHop| matches!(object, NextHop::Hop(hop) if hop.link == link);
+        let objects = self.objects.iter().filter(|(_, object)| of_link(object)).map(|(id, _)| *id).collect();
+        self.remove_objects(&objects);
+        let is_dead = |target: &Target| matches!(target, Target::Hops(hops) if hops.iter().all(|hop| hop.link == link));
+        let dead = self.targets.iter().filter(|(_, target)| is_dead(target)).map(|(number, _)| number).collect();
+        // Of IPv6 routes it says so.
+        self.remove_routes_to(&dead, Family::Ip4);
+    }
+
+    /// Other interfaces of Linux than before are the router's: the router has to hear of routes by these.
+    pub fn links_changed(&mut self, changed: &BTreeSet<u32>) {
+        let is_by = |hop: &Hop| changed.contains(&hop.link);
+        let is_by_object = |id: &u32| self.hops_of(*id).iter().any(|(hop, _)| is_by(hop));
+        let by_them = self.targets.iter().filter(|(_, target)| match target {
+            Target::Hops(hops) => hops.iter().any(is_by),
+            Target::Object(id) => is_by_object(id),
+            _ => false,
+        });
+        let by_them: Vec<u32> = by_them.map(|(number, _)| number).collect();
+        self.moved.extend(by_them);
+    }
+
+    /// A look at all routes begins. Until it ends, messages about single routes are newer than what it sees.
+    pub fn begin_look(&mut self) {
+        self.touched = Some(HashSet::new());
+        for table in self.tables.values_mut() {
+            table.v4.begin_look();
+            table.v6.begin_look();
+        }
+    }
+
+    /// It has seen all routes of a family: the others are gone. Gives how many went.
+    pub fn end_look(&mut self, family: Family) -> usize {
+        let mut gone: Vec<(u32, Prefix, u32, u32)> = Vec::new();
+        for (number, table) in &self.tables {
+            match family {
+                Family::Ip4 => {
+                    gone.extend(table.v4.unseen().into_iter().map(|(at, m, to)| (*number, at.into(), m, to)))
+                }
+                Family::Ip6 => {
+                    gone.extend(table.v6.unseen().into_iter().map(|(at, m, to)| (*number, at.into(), m, to)))
+                }
+            }
+        }
+        for (table, prefix, metric, target) in &gone {
+            let Some(known) = self.tables.get_mut(table) else { continue };
+            let changed = in_family!(known, *prefix, known, key => known.remove(key, *metric, *target));
+            self.note(*table, *prefix, changed);
+        }
+        for table in self.tables.values_mut() {
+            match family {
+                Family::Ip4 => table.v4.end_look(),
+                Family::Ip6 => table.v6.end_look(),
+            }
+        }
+        gone.len()
+    }
+
+    /// The look is over.
+    pub fn finish_look(&mut self) {
+        self.touched = None;
+    }
+
+    /// Changes for the router, at most this many, and the prefixes that they are about.
+    pub fn take(&mut self, links: &Links, most: usize) -> (Vec<Batch>, Taken) {
+        self.spread_moved();
+        let mut batches = Vec::new();
+        let mut room = most;
+        let mut taken = Taken::new();
+        for ((table, family), waiting) in &mut self.waiting {
+            let some = waiting.prefixes.len().min(room);
+            room -= some;
+            let rest = waiting.prefixes.len() - some;
+            taken.push((*table, *family, waiting.prefixes.split_off(rest)));
+        }
+        self.waiting.retain(|_, waiting| !waiting.prefixes.is_empty());
+        for (number, family, prefixes) in &taken {
+            let (Some(index), false) = (followed_by(*number), prefixes.is_empty()) else { continue };
+            let mut batch = Batch::new(*family, index);
+            let mut lists: HashMap<u32, Option<Paths>> = HashMap::new();
+            for prefix in prefixes.iter().copied() {
+                let target = self.tables.get(number).and_then(|table| table.forwards(prefix));
+                let paths = target.and_then(|target| {
+                    *lists.entry(target).or_insert_with(|| {
+                        let paths = self.paths(target, links);
+                        (!paths.is_empty()).then(|| batch.paths(paths))
+                    })
+                });
+                match paths {
+                    Some(paths) => batch.put(prefix, paths),
+                    None => batch.remove(prefix),
+                }
+            }
+            batches.push(batch);
+        }
+        (batches, taken)
+    }
+
+    /// The router did not take what was taken for it: it hears of all of it again.
+    pub fn give_back(&mut self, taken: Taken) {
+        for (table, family, prefixes) in taken {
+            let waiting = self.waiting.entry((table, family)).or_default();
+            prefixes.into_iter().for_each(|prefix| waiting.push(prefix));
+        }
+    }
+
+    /// The router hears of these prefixes again, whether there are routes for them or not.
+    pub fn say_again(&mut self, prefixes: &[Prefix]) {
+        for prefix in prefixes {
+            self.waiting.entry((TABLE_MAIN, prefix.family())).or_default().push(*prefix);
+        }
+    }
+
+    /// What the router should have, for a comparison.
+    pub fn wanted(&self, family: Family, links: &Links) -> Wanted<'_> {
+        let joined = |target: u32| join_paths(Vec::new(), self.paths(target, links));
+        let paths = self.targets.iter().map(|(target, _)| (target, joined(target)));
+        let paths = paths.filter(|(_, paths)| !paths.is_empty()).collect();
+        Wanted { table: self.tables.get(&TABLE_MAIN), family, paths }
+    }
+
+    /// The prefixes of targets that lead elsewhere now wait.
+    fn spread_moved(&mut self) {
+        if self.moved.is_empty() {
+            return;
+        }
+        let moved = std::mem::take(&mut self.moved);
+        for (number, table) in &self.tables {
+            for family in Family::ALL {
+                let leads_there = |prefix: &Prefix| table.forwards(*prefix).is_some_and(|to| moved.contains(&to));
+                let waiting = self.waiting.entry((*number, family)).or_default();
+                table.prefixes(family).filter(leads_there).for_each(|prefix| waiting.push(prefix));
+            }
+        }
+    }
+
+    /// What the router does for a target. Ways by interfaces that are not the router's are none.
+    fn paths(&self, target: u32, links: &Links) -> Vec<Path> {
+        let hops: Vec<(&Hop, u32)> = match self.targets.get(target) {
+            Some(Target::Hops(hops)) => hops.iter().map(|hop| (hop, u32::from(hop.weight))).collect(),
+            Some(Target::Object(id)) => match self.objects.get(id) {
+                Some(NextHop::Drop) => return vec![Path::new(PathAction::Drop)],
+                _ => self.hops_of(*id),
+            },
+            Some(Target::Drop) => return vec![Path::new(PathAction::Drop)],
+            Some(Target::Unreachable) => return vec![Path::new(PathAction::Unreachable)],
+            Some(Target::Prohibit) => return vec![Path::new(PathAction::Prohibit)],
+            None => return Vec::new(),
+        };
+        let most = hops.iter().map(|(_, weight)| *weight).max().unwrap_or(1);
+        let scaled = |weight: u32| if most > 255 { (weight * 255 / most).max(1) as u8 } else { weight as u8 };
+        let paths = hops.into_iter().filter_map(|(hop, weight)| path(hop, scaled(weight), links));
+        paths.take(MAX_PATHS).collect()
+    }
+
+    /// The ways of an object, with their weights. A group within a group is no way.
+    fn hops_of(&self, id: u32) -> Vec<(&Hop, u32)> {
+        let hop = |id: &u32| match self.objects.get(id) {
+            Some(NextHop::Hop(hop)) => Some(hop),
+            _ => None,
+        };
+        match self.objects.get(&id) {
+            Some(NextHop::Group(all)) => {
+                all.iter().filter_map(|(id, weight)| Some((hop(id)?, u32::from(*weight)))).collect()
+            }
+            _ => hop(&id).into_iter().map(|hop| (hop, 1)).collect(),
+        }
+    }
+}
+
+/// What is left of a target without the ways of another; none: nothing.
+fn without(target: &Target, gone: &Target) -> Option<Target> {
+    let (Target::Hops(hops), Target::Hops(gone)) = (target, gone) else { return None };
+    let is_gone = |hop: &&Hop| gone.iter().any(|gone| (gone.link, gone.gateway) == (hop.link, hop.gateway));
+    let rest: Vec<Hop> = hops.iter().filter(|hop| !is_gone(hop)).cloned().collect();
+    // Ways that the route did not have say nothing about those that it has.
+    (!rest.is_empty()).then_some(Target::Hops(rest))
+}
+
+fn path(hop: &Hop, weight: u8, links: &Links) -> Option<Path> {
+    let interface = *links.get(&hop.link)?;
+    let way = match hop.gateway {
+        Some(next_hop) if hop.on_link => PathAction::OnLink { next_hop, interface },
+        Some(next_hop) => PathAction::Via { next_hop, interface: Some(interface) },
+        // Labels need a neighbour to send them to.
+        None if !hop.labels.is_empty() => return None,
+        None => PathAction::Attached(interface),
+    };
+    let labels = Stated { labels: hop.labels.clone(), ttl: hop.ttl, ..Stated::default() };
+    Some(Path { labels: labels.shared(), ..Path::weighing(way, weight) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// There was no such route before.
+    const FLAG_EXCLUSIVE: u16 = 0x200;
+
+    /// The router's interfaces 1 and 2 are the links 7 and 8 of Linux.
+    fn links() -> Links {
+        HashMap::from([(7, InterfaceIndex(1)), (8, InterfaceIndex(2))])
+    }
+
+    fn hop(link: u32, gateway: &str) -> Hop {
+        let gateway = (!gateway.is_empty()).then(|| gateway.parse().unwrap());
+        Hop { link, gateway, weight: 1, on_link: false, labels: vec![], ttl: None }
+    }
+
+    fn route(prefix: &str, metric: u32, target: Target) -> Route {
+        Route { table: TABLE_MAIN, prefix: prefix.parse().unwrap(), metric, target }
+    }
+
+    fn by(hops: &[Hop]) -> Target {
+        Target::Hops(hops.to_vec())
+    }
+
+    fn shown_path(path: &Path) -> String {
+        let weight = if path.weight == 1 { String::new() } else { format!("*{}", path.weight) };
+        let labels = path.labels.as_ref().map_or(String::new(), |out| format!(" labels {:?}", out.labels));
+        match path.way {
+            PathAction::Via { next_hop, interface: Some(by) } => format!("via {next_hop} {by}{weight}{labels}"),
+            PathAction::OnLink { next_hop, interface } => format!("via {next_hop} {interface}{weight} onlink{labels}"),
+            PathAction::Attached(interface) => format!("onto {interface}"),
+            PathAction::Drop => "drop".into(),
+            PathAction::Prohibit => "prohibit".into(),
+            ref other => format!("{other:?}"),
+        }
+    }
+
+    fn taken_by(kernel: &mut Kernel, links: &Links) -> Vec<String> {
+        let (batches, _) = kernel.take(links, usize::MAX);
+        let mut taken: Vec<String> = Vec::new();
+        for (prefix, paths) in batches.iter().flat_map(Batch::iter) {
+            let paths = paths.map(|paths| paths.iter().map(shown_path).collect::<Vec<_>>().join(" "));
+            taken.push(format!("{prefix} {}", paths.unwrap_or("removed".into())));
+        }
+        taken.sort();
+        taken
+    }
+
+    fn taken(kernel: &mut Kernel) -> Vec<String> {
+        taken_by(kernel, &links())
+    }
+
+    #[test]
+    fn the_router_hears_what_forwards_now() {
+        let mut kernel = Kernel::default();
+        kernel.add(&route("10.1.0.0/16", 0, by(&[hop(7, "192.0.2.1")])), FLAG_EXCLUSIVE);
+        kernel.add(&route("10.2.0.0/16", 0, Target::Prohibit), FLAG_EXCLUSIVE);
+        kernel.add(&route("10.3.0.0/16", 0, by(&[hop(9, "192.0.2.1")])), FLAG_EXCLUSIVE);
+        kernel.add(&route("2001:db8::/32", 0, by(&[hop(7, "fe80::1"), hop(9, "fe80::1")])), 0);
+        assert_eq!(
+            taken(&mut kernel),
+            [
+                "10.1.0.0/16 via 192.0.2.1 1",
+                "10.2.0.0/16 prohibit",
+                "10.3.0.0/16 removed",
+                "2001:db8::/32 via fe80::1 1"
+            ]
+        );
+        assert_eq!((kernel.backlog(), taken(&mut kernel).len()), (0, 0));
+        let other = Route { table: 100, ..route("10.4.0.0/16", 0, Target::Drop) };
+        assert!(!kernel.add(&other, 0));
+        // A change that is taken back before the router hears of it: it hears what there is now.
+        kernel.remove(&route("10.2.0.0/16", 0, Target::Prohibit));
+        kernel.add(&route("10.2.0.0/16", 0, Target::Drop), FLAG_EXCLUSIVE);
+        kernel.add(&route("10.2.0.0/16", 5, Target::Prohibit), FLAG_EXCLUSIVE);
+        assert_eq!(taken(&mut kernel), ["10.2.0.0/16 drop"; 2]);
+    }
+
+    #[test]
+    fn a_refused_batch_is_heard_again() {
+        let mut kernel = Kernel::default();
+        kernel.add(&route("10.1.0.0/16", 0, Target::Drop), FLAG_EXCLUSIVE);
+        let (_, refused) = kernel.take(&links(), 1);
+        assert_eq!(kernel.backlog(), 0);
+        kernel.give_back(refused);
+        assert_eq!(taken(&mut kernel), ["10.1.0.0/16 drop"]);
+    }
+
+    #[test]
+    fn ipv6_says_all_ways_when_one_comes_and_one_when_one_goes() {
+        let mut kernel = Kernel::default();
+        let only = |hop: &Hop| by(std::slice::from_ref(hop));
+        let (first, second) = (hop(7, "fe80::1"), hop(8, "fe80::2"));
+        kernel.add(&route("2001:db8::/32", 1024, only(&first)), FLAG_EXCLUSIVE);
+        kernel.add(&route("2001:db8::/32", 1024, by(&[first.clone(), second.clone()])), FLAG_APPEND);
+        assert_eq!(taken(&mut kernel)[0], "2001:db8::/32 via fe80::1 1 via fe80::2 2");
+        kernel.remove(&route("2001:db8::/32", 1024, only(&first)));
+        assert_eq!(taken(&mut kernel), ["2001:db8::/32 via fe80::2 2"], "the other is left");
+        kernel.add(&route("2001:db8::/32", 1024, only(&first)), FLAG_REPLACE);
+        assert_eq!(taken(&mut kernel), ["2001:db8::/32 via fe80::1 1"], "the whole set is replaced");
+        kernel.remove(&route("2001:db8::/32", 1024, only(&first)));
+        assert_eq!(taken(&mut kernel), ["2001:db8::/32 removed"]);
+    }
+
+    #[test]
+    fn ipv4_routes_of_one_metric_are_several() {
+        let mut kernel = Kernel::default();
+        let to = |last: u32| by(&[hop(7, &format!("192.0.2.{last}"))]);
+        kernel.add(&route("10.0.0.0/8", 0, to(1)), FLAG_EXCLUSIVE);
+        kernel.add(&route("10.0.0.0/8", 0, to(2)), FLAG_APPEND);
+        assert_eq!(taken(&mut kernel), ["10.0.0.0/8 via 192.0.2.1 1"]);
+        kernel.remove(&route("10.0.0.0/8", 0, to(1)));
+        assert_eq!(taken(&mut kernel), ["10.0.0.0/8 via 192.0.2.2 1"]);
+        kernel.add(&route("10.0.0.0/8", 0, to(3)), 0);
+        assert_eq!(taken(&mut kernel), ["10.0.0.0/8 via 192.0.2.3 1"], "prepended");
+        kernel.add(&route("10.0.0.0/8", 0, to(4)), FLAG_REPLACE);
+        assert_eq!(taken(&mut kernel), ["10.0.0.0/8 via 192.0.2.4 1"]);
+        kernel.remove(&route("10.0.0.0/8", 0, to(4)));
+        assert_eq!(taken(&mut kernel), ["10.0.0.0/8 via 192.0.2.2 1"]);
+        // Said otherwise than it was added: it is the first of its metric.
+        kernel.remove(&route("10.0.0.0/8", 0, to(9)));
+        assert_eq!(taken(&mut kernel), ["10.0.0.0/8 removed"]);
+    }
+
+    #[test]
+    fn objects_change_and_go_under_their_routes() {
+        let mut kernel = Kernel::default();
+        kernel.add(&route("10.1.0.0/16", 0, Target::Object(10)), FLAG_EXCLUSIVE);
+        kernel.add(&route("10.2.0.0/16", 0, Target::Object(1)), FLAG_EXCLUSIVE);
+        assert_eq!(taken(&mut kernel), ["10.1.0.0/16 removed", "10.2.0.0/16 removed"], "until the objects are said");
+        kernel.set_object(1, NextHop::Hop(hop(7, "192.0.2.1")));
+        kernel.set_object(2, NextHop::Hop(hop(8, "198.51.100.1")));
+        kernel.set_object(10, NextHop::Group(vec![(1, 1), (2, 3)]));
+        let both = "10.1.0.0/16 via 192.0.2.1 1 via 198.51.100.1 2*3";
+        assert_eq!(taken(&mut kernel), [both, "10.2.0.0/16 via 192.0.2.1 1"]);
+        kernel.set_object(1, NextHop::Hop(hop(7, "192.0.2.9")));
+        assert_eq!(taken(&mut kernel)[1], "10.2.0.0/16 via 192.0.2.9 1");
+        // The interface of one goes down: the group loses it, and routes by it alone go.
+        kernel.link_down(7);
+        assert_eq!(taken(&mut kernel), ["10.1.0.0/16 via 198.51.100.1 2*3", "10.2.0.0/16 removed"]);
+        kernel.remove_object(2);
+        assert_eq!(taken(&mut kernel), ["10.1.0.0/16 removed"]);
+        assert!(kernel.objects().is_empty(), "a group without members is none");
+    }
+
+    #[test]
+    fn ipv4_routes_go_with_their_link_without_a_word() {
+        let mut kernel = Kernel::default();
+        kernel.add(&route("10.1.0.0/16", 0, by(&[hop(7, "192.0.2.1")])), FLAG_EXCLUSIVE);
+        kernel.add(&route("10.1.0.0/16", 9, by(&[hop(8, "198.51.100.1")])), FLAG_EXCLUSIVE);
+        kernel.add(&route("10.2.0.0/16", 0, by(&[hop(7, "192.0.2.1"), hop(8, "198.51.100.1")])), FLAG_EXCLUSIVE);
+        kernel.add(&route("2001:db8::/32", 0, by(&[hop(7, "fe80::1")])), FLAG_EXCLUSIVE);
+        taken(&mut kernel);
+        kernel.link_down(7);
+        assert_eq!(taken(&mut kernel), ["10.1.0.0/16 via 198.51.100.1 2"], "of IPv6 routes it says so");
+    }
+
+    #[test]
+    fn a_look_finds_what_is_gone_and_believes_messages_more() {
+        let mut kernel = Kernel::default();
+        let drop = |prefix: &str| route(prefix, 0, Target::Drop);
+        for prefix in ["10.1.0.0/16", "10.2.0.0/16", "10.3.0.0/16"] {
+            kernel.add(&drop(prefix), FLAG_EXCLUSIVE);
+        }
+        kernel.add(&drop("2001:db8::/32"), FLAG_EXCLUSIVE);
+        taken(&mut kernel);
+        kernel.begin_look();
+        kernel.see(&drop("10.1.0.0/16"));
+        kernel.see(&drop("10.4.0.0/16"));
+        // Said gone after the look began: the look has seen it before.
+        kernel.remove(&drop("10.2.0.0/16"));
+        kernel.see(&drop("10.2.0.0/16"));
+        kernel.add(&drop("10.5.0.0/16"), FLAG_EXCLUSIVE);
+        assert_eq!(kernel.end_look(Family::Ip4), 1);
+        kernel.finish_look();
+        let left = ["10.2.0.0/16 removed", "10.3.0.0/16 removed", "10.4.0.0/16 drop", "10.5.0.0/16 drop"];
+        assert_eq!(taken(&mut kernel), left);
+        assert_eq!((kernel.len(Family::Ip4), kernel.len(Family::Ip6)), (3, 1));
+        // The same again changes nothing, and costs the router nothing.
+        kernel.begin_look();
+        ["10.1.0.0/16", "10.4.0.0/16", "10.5.0.0/16"].iter().for_each(|prefix| kernel.see(&drop(prefix)));
+        assert_eq!((kernel.end_look(Family::Ip4), kernel.backlog()), (0, 0));
+    }
+
+    #[test]
+    fn routes_follow_when_an_interface_becomes_the_routers() {
+        let mut kernel = Kernel::default();
+        kernel.add(&route("10.1.0.0/16", 0, by(&[hop(7, "192.0.2.1")])), FLAG_EXCLUSIVE);
+        assert_eq!(taken_by(&mut kernel, &Links::new()), ["10.1.0.0/16 removed"]);
+        kernel.links_changed(&BTreeSet::from([8]));
+        assert_eq!(kernel.backlog(), 0, "not by that one");
+        kernel.links_changed(&BTreeSet::from([7]));
+        assert_eq!(taken(&mut kernel), ["10.1.0.0/16 via 192.0.2.1 1"]);
+        let mut other = Kernel::default();
+        other.forget(&kernel);
+        assert_eq!(taken(&mut other), ["10.1.0.0/16 removed"]);
+    }
+
+    #[test]
+    fn ways_have_weights_labels_and_links_of_their_own() {
+        let mut kernel = Kernel::default();
+        let heavy = Hop { weight: 512, on_link: true, ..hop(8, "198.51.100.1") };
+        kernel.add(&route("10.1.0.0/16", 0, by(&[hop(7, "192.0.2.1"), heavy])), FLAG_EXCLUSIVE);
+        kernel.add(&route("10.2.0.0/16", 0, by(&[hop(7, "")])), FLAG_EXCLUSIVE);
+        kernel.add(&route("10.3.0.0/16", 0, by(&[Hop { labels: vec![16], ..hop(7, "") }])), FLAG_EXCLUSIVE);
+        kernel.add(&route("10.4.0.0/16", 0, by(&[Hop { labels: vec![16], ..hop(7, "192.0.2.1") }])), FLAG_EXCLUSIVE);
+        assert_eq!(
+            taken(&mut kernel),
+            [
+                "10.1.0.0/16 via 192.0.2.1 1 via 198.51.100.1 2*255 onlink",
+                "10.2.0.0/16 onto 1",
+                "10.3.0.0/16 removed",
+                "10.4.0.0/16 via 192.0.2.1 1 labels [16]"
+            ]
+        );
+    }
+}
