@@ -355,6 +355,7 @@ def test_an_overrun_loses_nothing(lab, tmp_path):
     assert seen["overruns"] > 0, "the test made no overrun"
     assert seen["looks"] > 1 and seen["backlog"] == 0
     assert h1.reaches("10.0.2.2"), "other traffic goes on"
+    wait_until(lambda: "messages of Linux were lost" in router.log(), "an audit confirms it")
     batch.write_text("".join(f"route del {prefix}\n" for prefix in prefixes))
     linux.ip("-batch", str(batch))
     wait_until(lambda: audit(router)["routes"] == 0 and agrees(router), "the router has none of them")

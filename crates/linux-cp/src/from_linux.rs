@@ -4,6 +4,7 @@
 //! A message says only that something changed. Control then looks at the link as it is, and takes over what differs from
 //! the last look. So a message that is late, because the router changed the link itself meanwhile, does nothing.
 
+use crate::audit;
 use crate::follow::{Counts, Event, Namespace, Order, Reader};
 use crate::netlink::neighbour::Standing;
 use crate::netlink::request::Seen;
@@ -83,6 +84,7 @@ pub fn handle(router: &mut Router, event: Event) {
             }
         }
         Event::Routes(batches) => routes(router, batches),
+        Event::Audit => confirm(router),
     }
 }
 
@@ -96,6 +98,18 @@ fn routes(router: &mut Router, batches: Vec<Batch>) {
     };
     if let Some(reader) = &router.state::<Pairs>().reader {
         reader.order(Order::Done(refused));
+    }
+}
+
+/// After lost messages: what differs still is set right.
+fn confirm(router: &mut Router) {
+    match audit::audit(router) {
+        Ok(found) if found.differences == 0 => log::info!("messages of Linux were lost, and nothing is missing"),
+        Ok(found) => {
+            log::warn!("messages of Linux were lost: {} differences are set right", found.differences);
+            audit::repair(router, &found);
+        }
+        Err(error) => log::warn!("messages of Linux were lost, and Linux cannot be read: {error}"),
     }
 }
 

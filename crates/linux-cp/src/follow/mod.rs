@@ -74,6 +74,8 @@ pub enum Event {
     Links { namespace: Namespace, links: BTreeSet<u32> },
     /// Linux has, or no longer has, these neighbours.
     Neighbours(Vec<(InterfaceIndex, IpAddr, Standing)>),
+    /// Messages were lost, and all is as it should be again. An audit finds out whether it is.
+    Audit,
     /// Changes of routes. Control gives an order when they are done.
     Routes(Vec<Batch>),
 }

@@ -203,7 +203,7 @@ impl Run<'_> {
         } else if let Some(space) = self.spaces.iter_mut().find(|space| space.kernel.backlog() > 0) {
             (Some(space.namespace.clone()), space.kernel.take(&space.links, most), space.waits_since.take())
         } else {
-            return;
+            return self.pass_audit();
         };
         if batches.is_empty() {
             return;
@@ -214,6 +214,15 @@ impl Run<'_> {
                 self.kernel_of(namespace.as_ref()).give_back(taken);
                 self.retry = true;
             }
+        }
+    }
+
+    /// Nothing is left to be passed on: an audit may be due.
+    fn pass_audit(&mut self) {
+        let is_due = |space: &&mut Space| space.audit_due && space.is_settled() && space.follows_routes();
+        if let Some(space) = self.spaces.iter_mut().find(is_due) {
+            space.audit_due = self.events.try_send(Event::Audit).is_err();
+            self.retry |= space.audit_due;
         }
     }
 

@@ -59,6 +59,8 @@ pub struct Space {
     repetitions: usize,
     /// Linux had no time for a look: it is to be asked again a little later.
     pub retry: bool,
+    /// Messages were dropped: when all was looked at and passed on, an audit is to confirm it.
+    pub audit_due: bool,
     pub changed_links: BTreeSet<u32>,
     pub neighbours: Vec<(InterfaceIndex, IpAddr, Standing)>,
     pub counts: Arc<Counts>,
@@ -93,6 +95,7 @@ impl Space {
             was_interrupted: false,
             repetitions: 0,
             retry: false,
+            audit_due: false,
             changed_links: BTreeSet::new(),
             neighbours: Vec::new(),
             counts,
@@ -158,6 +161,7 @@ impl Space {
                 }
                 Received::Overrun => {
                     self.counts.overruns.add(1);
+                    self.audit_due = true;
                     self.look_at_all();
                     self.look_on()?;
                 }

@@ -1,6 +1,8 @@
-"""BIRD in Linux steers the router: OSPFv2, OSPFv3, BFD and BGP with another BIRD on the wire, over a pair."""
+"""BIRD and FRR in Linux steer the router: OSPFv2, OSPFv3, BFD and BGP with a BIRD on the wire, over a pair."""
 
+import pathlib
 import shutil
+import tempfile
 
 import pytest
 
@@ -119,3 +121,79 @@ def test_neighbours_of_bird_are_up_and_its_routes_forward(neighbours):
     wait_until(lambda: audit(router)["routes"] == 0 and agrees(router), "the routes are gone", seconds=60)
     assert followed(router)["malformed"] == 0
     assert not host.reaches("198.51.100.1", count=1, wait=1)
+
+FRR = pathlib.Path("/usr/lib/frr")
+
+STEERED = """
+hostname here
+log stdout
+interface xe0
+ ip ospf area 0
+ ip ospf hello-interval 1
+ ip ospf dead-interval 4
+ ip ospf bfd
+ ipv6 ospf6 area 0
+ ipv6 ospf6 hello-interval 1
+ ipv6 ospf6 dead-interval 4
+router ospf
+ ospf router-id 192.0.2.1
+router ospf6
+ ospf6 router-id 192.0.2.1
+bfd
+router bgp 64500
+ bgp router-id 192.0.2.1
+ no bgp ebgp-requires-policy
+ neighbor 192.0.2.2 remote-as 64501
+ neighbor 192.0.2.2 bfd
+ address-family ipv6 unicast
+  neighbor 192.0.2.2 activate
+ exit-address-family
+"""
+
+
+class Frr:
+    """FRR's daemons in a host."""
+
+    DAEMONS = ("zebra", "bfdd", "ospfd", "ospf6d", "bgpd")
+
+    def __init__(self, lab, host):
+        self.host = host
+        # The daemons run as a user of their own.
+        self.directory = pathlib.Path(lab.stack.enter_context(tempfile.TemporaryDirectory(prefix="quiver-frr-")))
+        shutil.chown(self.directory, "frr", "frr")
+        config = self.directory / "frr.conf"
+        config.write_text(STEERED)
+        config.chmod(0o644)
+        self.processes = [self.start(daemon, config) for daemon in self.DAEMONS]
+
+    def start(self, daemon, config):
+        words = [FRR / daemon, "-f", config, "-i", self.directory / f"{daemon}.pid", "-z", self.directory / "zserv.api"]
+        words += ["--vty_socket", self.directory, "-A", "127.0.0.1", "-P", "0", "--log", "stdout"]
+        if daemon == "bfdd":
+            words += ["--bfdctl", self.directory / "bfdd.sock"]
+        process = self.host.start(*map(str, words))
+        wait_until((self.directory / f"{daemon}.vty").exists, f"{daemon} runs")
+        return process
+
+    def say(self, command):
+        return self.host.run("vtysh", "--vty_socket", str(self.directory), "-c", command, check=False).stdout
+
+
+@pytest.mark.skipif(not FRR.is_dir(), reason="needs the package frr")
+def test_neighbours_of_frr_are_up_and_its_routes_forward(lab, neighbours):
+    router, linux, peer, host, directory = neighbours
+    many, many6 = 2000, 500
+    Bird(peer, directory, configured("eth0", 64501, 64500, "192.0.2.2", "192.0.2.1", statics(many, many6)))
+    frr = Frr(lab, linux)
+    wait_until(lambda: "Full" in frr.say("show ip ospf neighbor"), "OSPFv2: the neighbour is full", seconds=60)
+    wait_until(lambda: "Full" in frr.say("show ipv6 ospf6 neighbor"), "OSPFv3: the neighbour is full", seconds=60)
+    established = lambda: "BGP state = Established" in frr.say("show bgp neighbors 192.0.2.2")
+    wait_until(established, "BGP is established", seconds=60)
+    wait_until(lambda: "Status: up" in frr.say("show bfd peers"), "BFD is up", seconds=60)
+    wait_until(lambda: audit(router)["routes"] >= many + 1 + many6, "the router has all routes", seconds=60)
+    wait_until(lambda: agrees(router), "the router has what Linux has")
+    assert host.reaches("198.51.100.1"), "the route of BGP forwards"
+    # zebra dies in the middle, and leaves its routes to Linux.
+    frr.processes[0].kill()
+    assert host.reaches("198.51.100.1")
+    wait_until(lambda: agrees(router), "the router has what Linux has")
