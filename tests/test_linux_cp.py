@@ -306,10 +306,15 @@ def test_what_linux_refuses_is_logged_and_the_router_goes_on(lab):
     linux = lab.host("linux")
     router.cli("lcp lcp-sync on")
     router.cli(f"lcp create e0 host-if xe0 netns {linux.namespace}")
-    linux.ip("link", "delete", "xe0")
-    router.cli("set interface ip address e0 10.9.0.1/16")
+    # Linux has no IPv6 there.
+    linux.set("net/ipv6/conf/xe0/disable_ipv6", 1)
+    router.cli("set interface ip address e0 2001:db8:9::1/64")
     log = router.cli("show logging")
-    assert "Linux refuses xe0 the address 10.9.0.1/16: No such device" in log, log
+    assert "Linux refuses xe0 the address 2001:db8:9::1/64: Permission denied" in log, log
+    assert "2001:db8:9::1/64" in router.cli("show interface address e0")
+    linux.ip("link", "delete", "xe0")
+    wait_until(lambda: "xe0 is deleted in Linux" in router.cli("show logging"), "the log says so")
+    router.cli("set interface ip address e0 10.9.0.1/16")
     assert "10.9.0.1/16" in router.cli("show interface address e0")
     router.cli("lcp delete e0")
     assert h1.reaches("10.0.1.1"), "without a pair the router answers again"

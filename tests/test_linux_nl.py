@@ -152,13 +152,85 @@ def test_what_operators_state_stays_when_linux_says_otherwise(lab):
     assert router.cli("show running-config") == stated
 
 
+def test_an_interface_that_was_down_for_a_moment_keeps_what_operators_state(lab):
+    router, linux, *_ = paired(lab, sync=True)
+    linux.speak_ip6(interface="xe0")
+    router.cli("set interface state e0 up")
+    router.cli("set interface ip address e0 2001:db8:1::1/64")
+    stated = router.cli("show running-config")
+    has = lambda: "2001:db8:1::1/64" in linux.ip("address", "show", "xe0")
+    wait_until(has, "Linux has the address")
+    for _ in range(5):
+        linux.run("sh", "-c", "ip link set xe0 down; ip link set xe0 up")
+        wait_until(has, "Linux has the address again")
+        wait_until(lambda: router.interface("e0")["state"] == "up", "the state is that of Linux")
+    assert router.cli("show running-config") == stated
+
+
+def test_an_address_may_move(lab):
+    router, linux, *_ = addressed(lab)
+    for _ in range(3):
+        for there, here in [("xe0", "xe1"), ("xe1", "xe0")]:
+            linux.ip("address", "add", "10.9.0.1/24", "dev", here)
+            wait_until(lambda: "10.9.0.1/24" in stations(router, here[1:]), "the router has the address")
+            # It is there twice for a moment.
+            linux.ip("address", "add", "10.9.0.1/24", "dev", there)
+            linux.ip("address", "del", "10.9.0.1/24", "dev", here)
+            wait_until(lambda: "10.9.0.1/24" in stations(router, there[1:]), "the router has the address")
+            linux.ip("address", "del", "10.9.0.1/24", "dev", there)
+            wait_until(lambda: agrees(router), "the router has what Linux has")
+
+
+def test_what_came_from_linux_goes_with_the_pair(lab):
+    router, linux, *_ = addressed(lab)
+    before = router.cli("show hardware-interfaces e0")
+    linux.ip("link", "set", "xe0", "mtu", "1400")
+    linux.ip("link", "set", "xe0", "address", "02:00:00:00:07:01")
+    linux.ip("neigh", "add", "10.0.1.77", "lladdr", "02:00:00:00:00:77", "dev", "xe0", "nud", "permanent")
+    linux.ip("route", "add", "192.0.2.0/24", "via", "10.0.1.2")
+    linux.ip("route", "add", "blackhole", "192.0.3.0/24")
+    wait_until(lambda: "10.0.1.77" in router.cli("show ip neighbors"), "the router has the neighbour")
+    wait_until(lambda: router.interface("e0")["mtu"] == 1400, "the MTU is that of Linux")
+    assert settled(router) == 2
+    for number in (0, 1):
+        router.cli(f"lcp delete e{number}")
+    wait_until(lambda: paths(router, "192.0.3.0/24") == [], "the routes are gone")
+    assert paths(router, "192.0.2.0/24") == []
+    e0 = router.interface("e0")
+    assert (e0["state"], e0["mtu"]) == ("down", 1500)
+    assert "10.0.1.1/24" not in stations(router, "e0") and "10.0.1.77" not in router.cli("show ip neighbors")
+    assert "02:00:00:00:07:01" not in router.cli("show hardware-interfaces e0")
+    assert before.split("Ethernet address")[1].split()[0] in router.cli("show hardware-interfaces e0")
+
+
+def test_a_side_that_is_deleted_in_linux_takes_its_addresses_along(lab):
+    router, linux, *_ = addressed(lab)
+    linux.ip("link", "del", "xe0")
+    wait_until(lambda: "10.0.1.1/24" not in stations(router, "e0"), "the address is gone")
+    assert "10.0.2.1/24" in stations(router, "e1")
+    router.cli("lcp delete e0")
+    router.cli("lcp create e0 host-if xe0")
+    linux.ip("link", "set", "xe0", "up")
+    linux.ip("address", "add", "10.0.1.1/24", "dev", "xe0")
+    wait_until(lambda: "10.0.1.1/24" in stations(router, "e0"), "the new one is followed")
+
+
+def test_a_small_mtu_ends_ipv6(lab):
+    router, linux, *_ = addressed(lab)
+    linux.ip("link", "set", "xe0", "mtu", "1000")
+    wait_until(lambda: router.interface("e0")["mtu"] == 1000, "the MTU is that of Linux")
+    assert "2001:db8:1::1/64" not in stations(router, "e0"), "as in Linux"
+    settled(router)
+
+
 def test_the_link_local_address_is_that_of_linux(lab):
     router, linux, h1, _ = paired(lab)
     linux.set("net/ipv6/conf/xe0/addr_gen_mode", 3)
     linux.set("net/ipv6/conf/xe0/stable_secret", "2001:db8::7")
     linux.speak_ip6(interface="xe0")
     linux.ip("link", "set", "xe0", "up")
-    own = lambda: [one["local"] for one in json.loads(linux.ip("-json", "-6", "address", "show", "xe0"))[0]["addr_info"]]
+    shown = lambda: json.loads(linux.ip("-json", "-6", "address", "show", "xe0"))[0]["addr_info"]
+    own = lambda: [one["local"] for one in shown()]
     wait_until(lambda: f"{own()[0]}" in router.cli("show ip6 interface e0"), "the link-local address is that of Linux")
     wait_until(lambda: h1.reaches(f"{own()[0]}%eth0", count=1), "Linux is reached by it")
     linux.ip("address", "flush", "dev", "xe0")
@@ -327,6 +399,26 @@ def test_routes_of_an_interface_that_goes_down_are_those_of_linux(lab):
     assert "10.0.1.2" in str(paths(router, "192.0.2.0/24")), "nothing is revived from memory"
     linux.ip("route", "add", "192.0.4.0/24", "via", "10.0.2.2")
     assert settled(router) == 2
+
+
+def test_a_lost_carrier_takes_next_hop_objects_along(lab):
+    router, linux, *_ = addressed(lab, "af_packet")
+    linux.ip("nexthop", "add", "id", "2", "via", "10.0.2.2", "dev", "xe1")
+    linux.ip("route", "add", "192.0.2.0/24", "nhid", "2", "metric", "10")
+    linux.ip("route", "add", "192.0.2.0/24", "via", "10.0.1.2", "metric", "20")
+    wait_until(lambda: "10.0.2.2" in str(paths(router, "192.0.2.0/24")), "the better one forwards")
+    router.host.ip("link", "set", "to-e1", "down")
+    wait_until(lambda: "10.0.1.2" in str(paths(router, "192.0.2.0/24")), "the other one forwards")
+    settled(router)
+
+
+def test_a_route_that_becomes_one_of_another_kind_is_gone(lab):
+    router, linux, *_ = addressed(lab)
+    linux.ip("route", "add", "192.0.2.0/24", "via", "10.0.2.2")
+    assert settled(router) == 1
+    linux.ip("route", "replace", "throw", "192.0.2.0/24")
+    wait_until(lambda: paths(router, "192.0.2.0/24") == [], "the route is gone")
+    assert settled(router) == 0
 
 
 def test_routes_that_lose_their_source_are_gone(lab):

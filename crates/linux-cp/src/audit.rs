@@ -3,7 +3,9 @@
 
 use crate::follow::{Counts, Namespace, Order, Settings, Space};
 use crate::kernel::Kernel;
+use crate::netlink::request::Seen;
 use crate::state::{Pair, Pairs};
+use graph::InterfaceIndex;
 use router::Router;
 use router::ip::dump::RouteDump;
 use router::ip::route::{Path, Source, TableIndex};
@@ -100,8 +102,19 @@ pub fn repair(router: &mut Router, audit: &Audit) {
         reader.order(Order::Again { namespace: audit.namespace.clone(), prefixes: audit.differing.clone() });
         reader.order(Order::Look);
     }
-    // All that its links have is taken over again.
-    pairs.by_phy.values_mut().for_each(|pair| pair.seen = Default::default());
+    // What its links have is compared with what the router has.
+    let phys: Vec<InterfaceIndex> = pairs.by_phy.keys().copied().collect();
+    for phy in phys {
+        let Ok(interface) = router.interfaces.get(phy) else { continue };
+        let seen = Seen {
+            up: interface.admin_up,
+            mtu: interface.mtu.into(),
+            mac: interface.mac,
+            addresses: interface.found.clone(),
+            link_locals: interface.ip6.link_local.into_iter().collect(),
+        };
+        router.state_mut::<Pairs>().set_seen(phy, seen);
+    }
 }
 
 /// Reads until all was looked at.
@@ -120,7 +133,9 @@ fn read(space: &mut Space) -> std::io::Result<()> {
 }
 
 fn routes(router: &mut Router, kernel: &Kernel, family: Family, audit: &mut Audit) {
-    let links = router.state::<Pairs>().iter().filter_map(|pair| Some((pair.link?, pair.phy))).collect();
+    let is_its = |pair: &&Pair| pair.namespace == audit.namespace;
+    let pairs = router.state::<Pairs>().iter().filter(is_its);
+    let links = pairs.filter_map(|pair| Some((pair.link?, pair.phy))).collect();
     let wanted = kernel.wanted(family, &links);
     // First what the router has, and then what it should have.
     let mut dump = RouteDump::of(family, router.ip.id_of(TableIndex::DEFAULT));

@@ -56,6 +56,7 @@ pub fn create(
             return Err(error);
         }
         sync::begin(router, phy);
+        from_linux::begin(router, phy);
         Ok(tap)
     })
 }
@@ -147,8 +148,7 @@ fn publish(router: &mut Router, phy: InterfaceIndex) -> Result<(), Error> {
 fn disconnect(router: &mut Router, phy: InterfaceIndex) {
     let pairs = router.state_mut::<Pairs>();
     let Some(pair) = pairs.by_phy.remove(&phy) else { return };
-    from_linux::end(pairs, &pair);
-    let Pair { tap, namespace, .. } = pair;
+    let Pair { tap, namespace, .. } = pair.clone();
     // A namespace of this name may be another one when the next pair is made there.
     if pairs.by_phy.values().all(|pair| pair.namespace != namespace) {
         pairs.netlinks.remove(&namespace);
@@ -165,6 +165,7 @@ fn disconnect(router: &mut Router, phy: InterfaceIndex) {
     if let Err(error) = router.set_all_groups(phy, false) {
         log::error!("interface {phy} receives all groups still: {error}");
     }
+    from_linux::end(router, &pair);
 }
 
 /// A pair ends with either side.
@@ -185,6 +186,9 @@ pub(crate) fn hears(router: &mut Router, notice: &Notice) {
         renamed(router, *interface);
     }
     sync::hears(router, notice);
+    if matches!(notice, Notice::AddressRemoved { .. }) && !router.state::<Pairs>().refused.is_empty() {
+        from_linux::look_again(router);
+    }
     let Notice::Leaving(leaving) = notice else { return };
     if let Some(phy) = router.state::<Pairs>().by_tap.get(leaving).copied() {
         return disconnect(router, phy);

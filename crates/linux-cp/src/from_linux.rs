@@ -1,19 +1,21 @@
-//! What Linux says of the sides of pairs, carried out on the router's interfaces: state, MTU, Ethernet address, addresses,
-//! neighbours, and routes.
+//! What Linux says of the sides of pairs, carried out on the router's interfaces: state, MTU, Ethernet address,
+//! addresses, neighbours, and routes.
 //!
-//! A message says only that something changed. Control then looks at the link as it is, and takes over what differs from
-//! the last look. So a message that is late, because the router changed the link itself meanwhile, does nothing.
+//! A message says only that something changed. Control then looks at the link as it is, and takes over what differs
+//! from the last look. So a message that is late, because the router changed the link itself meanwhile, does nothing.
 
 use crate::audit;
 use crate::follow::{Counts, Event, Namespace, Order, Reader};
 use crate::netlink::neighbour::Standing;
 use crate::netlink::request::Seen;
 use crate::state::{Pair, Pairs};
+use crate::sync;
 use graph::InterfaceIndex;
 use router::ip::bulk::Batch;
 use router::ip::route::Source;
 use router::neighbour::NeighbourKey;
 use router::{Devices, Error, Router};
+use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
@@ -39,14 +41,36 @@ pub fn begin(router: &mut Router, phy: InterfaceIndex) {
     }
 }
 
-/// A pair is gone.
-pub fn end(pairs: &mut Pairs, pair: &Pair) {
+/// A pair is gone: what came from Linux goes with it, and what operators stated is in force.
+pub fn end(router: &mut Router, pair: &Pair) {
+    let pairs = router.state_mut::<Pairs>();
     if let (Some(reader), Some(link)) = (&pairs.reader, pair.link) {
         reader.order(Order::Leave { namespace: pair.namespace.clone(), link });
     }
     let used: BTreeSet<Namespace> = pairs.by_phy.values().map(|pair| pair.namespace.clone()).collect();
     pairs.counts.retain(|namespace, _| used.contains(namespace));
+    pairs.refused.remove(&pair.phy);
     settle_routes(pairs);
+    if let Err(error) = withdraw(router, pair) {
+        log::warn!("interface {} is not as it was before its pair: {error}", pair.phy);
+    }
+}
+
+fn withdraw(router: &mut Router, pair: &Pair) -> Result<(), Error> {
+    let phy = pair.phy;
+    router.remove_found_neighbours(phy, &BTreeSet::new());
+    let interface = router.interfaces.get(phy)?;
+    let (up, found) = (interface.stated_up, interface.found.intersection(&pair.seen.addresses));
+    for address in found.copied().collect::<Vec<Prefix>>() {
+        // A DHCP client keeps its own.
+        if let Err(error) = router.remove_found_address(phy, address) {
+            log::debug!("{address} stays: {error}");
+        }
+    }
+    router.follow_link_local(phy, None)?;
+    router.follow_mtu(phy, None)?;
+    router.follow_mac(phy, None)?;
+    router.follow_admin(phy, up)
 }
 
 /// Routes are those of one namespace: the default one, if it has pairs, else that of the first pair.
@@ -68,18 +92,23 @@ pub fn settle_routes(pairs: &mut Pairs) {
 /// Control hears of the reader.
 pub fn handle(router: &mut Router, event: Event) {
     match event {
-        Event::Links { namespace, links } => {
-            let is_it =
-                |pair: &&Pair| pair.namespace == namespace && pair.link.is_some_and(|link| links.contains(&link));
-            let phys: Vec<InterfaceIndex> = router.state::<Pairs>().iter().filter(is_it).map(|pair| pair.phy).collect();
-            for phy in phys {
-                look(router, phy);
+        Event::Links { namespace, links, was_down } => {
+            let pairs = router.state::<Pairs>().iter().filter(|pair| pair.namespace == namespace);
+            let changed =
+                pairs.filter_map(|pair| Some((pair.phy, pair.link?))).filter(|(_, link)| links.contains(link));
+            let phys = changed.map(|(phy, link)| (phy, was_down.contains(&link))).collect();
+            look(router, phys);
+        }
+        Event::Neighbours(neighbours) => {
+            for ((interface, address), standing) in neighbours {
+                neighbour(router, interface, address, standing);
                 router.breathe();
             }
         }
-        Event::Neighbours(neighbours) => {
-            for (interface, address, standing) in neighbours {
-                neighbour(router, interface, address, standing);
+        Event::Permanent { interfaces, neighbours } => {
+            for interface in interfaces {
+                let of_it = neighbours.iter().filter(|(of, _)| *of == interface);
+                router.remove_found_neighbours(interface, &of_it.map(|(_, address)| *address).collect());
                 router.breathe();
             }
         }
@@ -133,44 +162,120 @@ fn neighbour(router: &mut Router, interface: InterfaceIndex, address: IpAddr, st
     }
 }
 
-/// Looks at a pair's side in Linux, and takes over what changed there.
-pub fn look(router: &mut Router, phy: InterfaceIndex) {
-    let pairs = router.state_mut::<Pairs>();
-    let Some(Pair { host, namespace, link: Some(link), seen: before, .. }) = pairs.of(phy).cloned() else { return };
-    let now = match pairs.netlink(namespace.as_deref()).and_then(|ask| ask.look(link).map_err(shown)) {
-        Ok(now) => now,
-        // The TAP says so itself when the link is gone.
-        Err(error) => return log::debug!("{host} cannot be looked at: {error}"),
-    };
-    if now == before {
-        return;
-    }
-    pairs.set_seen(phy, now.clone());
-    let Ok(name) = router.interfaces.get(phy).map(|interface| interface.name.clone()) else { return };
-    let note = |what: &str, done: Result<(), Error>| {
+/// What a look at a pair's side in Linux found.
+struct Found {
+    pair: Pair,
+    /// The name of the router's interface.
+    name: String,
+    link: u32,
+    now: Seen,
+    /// It was down since the last look.
+    was_down: bool,
+}
+
+impl Found {
+    /// Says what could not be taken over.
+    fn note(&self, what: &str, done: Result<(), Error>) {
         if let Err(error) = done {
-            log::warn!("{name} does not follow {host} in Linux, {what}: {error}");
+            log::warn!("{} does not follow {} in Linux, {what}: {error}", self.name, self.pair.host);
+        }
+    }
+}
+
+/// Looks at sides in Linux of interfaces, and takes over what changed there since the last look. Interfaces lose what
+/// they lose before others get it: an address may move.
+pub fn look(router: &mut Router, phys: Vec<(InterfaceIndex, bool)>) {
+    let found = phys.into_iter().filter_map(|(phy, was_down)| find(router, phy, was_down));
+    let found: Vec<Found> = found.collect();
+    for found in &found {
+        router.state_mut::<Pairs>().set_seen(found.pair.phy, found.now.clone());
+    }
+    for found in &found {
+        lose(router, found);
+        router.breathe();
+    }
+    for found in &found {
+        gain(router, found);
+        router.breathe();
+    }
+}
+
+/// Interfaces that could not have an address of Linux look again: another one has lost an address.
+pub fn look_again(router: &mut Router) {
+    let refused = std::mem::take(&mut router.state_mut::<Pairs>().refused);
+    look(router, refused.into_iter().map(|phy| (phy, false)).collect());
+}
+
+fn find(router: &mut Router, phy: InterfaceIndex, was_down: bool) -> Option<Found> {
+    let pairs = router.state_mut::<Pairs>();
+    let pair = pairs.of(phy).cloned()?;
+    let link = pair.link?;
+    let now = match pairs.netlink(pair.namespace.as_deref()).ok()?.look(link) {
+        Ok(now) => now,
+        Err(error) if error.raw_os_error() == Some(Errno::NODEV.raw_os_error()) => {
+            deleted(router, &pair);
+            return None;
+        }
+        Err(error) => {
+            log::warn!("{} in Linux cannot be looked at: {error}", pair.host);
+            return None;
         }
     };
+    let name = router.interfaces.get(phy).ok()?.name.clone();
+    (now != pair.seen || was_down).then_some(Found { pair, name, link, now, was_down })
+}
+
+/// Somebody deleted the side in Linux. The pair stays, and the router's interface is as if it had none.
+fn deleted(router: &mut Router, pair: &Pair) {
+    log::warn!("{} is deleted in Linux: 'lcp delete' and 'lcp create' make it anew", pair.host);
+    let pairs = router.state_mut::<Pairs>();
+    if let (Some(reader), Some(link)) = (&pairs.reader, pair.link) {
+        reader.order(Order::Leave { namespace: pair.namespace.clone(), link });
+    }
+    pairs.lose_link(pair.phy);
+    if let Err(error) = withdraw(router, pair) {
+        log::warn!("interface {} is not as it was before its pair: {error}", pair.phy);
+    }
+}
+
+fn lose(router: &mut Router, found: &Found) {
+    let (phy, before, now) = (found.pair.phy, &found.pair.seen, &found.now);
     if now.mac != before.mac {
-        note("its Ethernet address", router.follow_mac(phy, now.mac));
+        found.note("its Ethernet address", router.follow_mac(phy, Some(now.mac)));
     }
+    let is_up = now.up && !found.was_down;
+    for address in before.addresses.difference(&now.addresses) {
+        found.note(&format!("without {address}"), remove_address(router, phy, *address, is_up));
+    }
+    if now.link_locals != before.link_locals && now.link_locals.is_empty() {
+        found.note("its link-local address", router.follow_link_local(phy, None));
+    }
+}
+
+fn gain(router: &mut Router, found: &Found) {
+    let (phy, before, now) = (found.pair.phy, &found.pair.seen, &found.now);
     if now.mtu != before.mtu {
-        note("its MTU", mtu(router, phy, &now, link));
+        found.note("its MTU", mtu(router, phy, now, found.link));
     }
-    let gone: Vec<Prefix> = before.addresses.difference(&now.addresses).copied().collect();
-    for address in gone {
-        note(&format!("without {address}"), remove_address(router, phy, address, now.up));
+    if now.link_locals != before.link_locals && !now.link_locals.is_empty() {
+        found.note("its link-local address", link_local(router, phy, &now.link_locals));
     }
-    if now.link_locals != before.link_locals {
-        note("its link-local address", link_local(router, phy, &now.link_locals));
-    }
-    let new: Vec<Prefix> = now.addresses.difference(&before.addresses).copied().collect();
-    for address in new {
-        note(&format!("with {address}"), add_address(router, phy, address));
+    for address in now.addresses.difference(&before.addresses) {
+        let done = add_address(router, phy, *address);
+        if done.is_err() {
+            // The next look finds it new again.
+            let pairs = router.state_mut::<Pairs>();
+            pairs.refused.insert(phy);
+            pairs.forget_seen(phy, *address);
+        }
+        found.note(&format!("with {address}"), done);
     }
     if now.up != before.up {
-        note("its state", router.follow_admin(phy, now.up));
+        found.note("its state", router.follow_admin(phy, now.up));
+    }
+    // Linux took the IPv6 addresses when it was down. Those that operators stated it gets again.
+    if found.was_down && now.up && router.state::<Pairs>().is_synchronous() {
+        sync::all(router, phy);
     }
 }
 

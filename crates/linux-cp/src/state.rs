@@ -5,10 +5,10 @@ use crate::netlink::Netlink;
 use crate::netlink::request::Seen;
 use graph::{InterfaceIndex, PerInterface};
 use router::events::EventSender;
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use wire::MacAddress;
+use wire::{MacAddress, Prefix};
 
 /// What `startup.conf` says.
 pub(crate) struct Startup {
@@ -64,6 +64,8 @@ pub struct Pairs {
     /// Where the reader says it.
     pub(crate) events: EventSender<Event>,
     pub(crate) counts: BTreeMap<Namespace, Arc<Counts>>,
+    /// Interfaces that could not have an address of Linux.
+    pub(crate) refused: BTreeSet<InterfaceIndex>,
     /// The namespace whose routes are the router's.
     pub(crate) routes_of: Option<Namespace>,
     /// What nodes read: by the router's interface where its packets go, and by the TAP.
@@ -78,7 +80,7 @@ impl Pairs {
         to_host: PerInterface<Way>,
         from_host: PerInterface<Way>,
     ) -> Pairs {
-        let (by_phy, by_tap, netlinks, counts) = Default::default();
+        let (by_phy, by_tap, netlinks, counts, refused) = Default::default();
         let (stated_namespace, stated_sync, reader, routes_of) = (None, None, None, None);
         Pairs {
             by_phy,
@@ -90,6 +92,7 @@ impl Pairs {
             reader,
             events,
             counts,
+            refused,
             routes_of,
             to_host,
             from_host,
@@ -119,9 +122,21 @@ impl Pairs {
         }
     }
 
+    pub(crate) fn lose_link(&mut self, phy: InterfaceIndex) {
+        if let Some(pair) = self.by_phy.get_mut(&phy) {
+            (pair.link, pair.seen) = (None, Seen::default());
+        }
+    }
+
     pub(crate) fn set_seen(&mut self, phy: InterfaceIndex, seen: Seen) {
         if let Some(pair) = self.by_phy.get_mut(&phy) {
             pair.seen = seen;
+        }
+    }
+
+    pub(crate) fn forget_seen(&mut self, phy: InterfaceIndex, address: Prefix) {
+        if let Some(pair) = self.by_phy.get_mut(&phy) {
+            pair.seen.addresses.remove(&address);
         }
     }
 

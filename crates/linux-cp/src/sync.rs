@@ -4,7 +4,6 @@
 //! it (`lcp lcp-sync on`). Linux may refuse a change, for example one of an interface that somebody deleted there: the
 //! log says so, and the router goes on.
 
-use crate::from_linux;
 use crate::netlink::Netlink;
 use crate::netlink::request::Seen;
 use crate::state::{Pair, Pairs};
@@ -100,7 +99,6 @@ pub fn begin(router: &mut Router, phy: InterfaceIndex) {
     if router.state::<Pairs>().is_synchronous() {
         all(router, phy);
     }
-    from_linux::begin(router, phy);
 }
 
 fn pairs_look(router: &mut Router, phy: InterfaceIndex) -> Seen {

@@ -1,4 +1,5 @@
-//! Linux is followed: a thread reads what it says in each network namespace that has pairs, and control takes that over.
+//! Linux is followed: a thread reads what it says in each network namespace that has pairs, and control takes that
+//! over.
 //!
 //! ```text
 //!  Linux ──messages──▶ reader thread ──events──▶ control (`from_linux`) ──▶ the router's operations
@@ -6,8 +7,8 @@
 //!                            ▲───────orders──────────┘  interfaces to follow; the last batch is done
 //! ```
 //!
-//! The reader never waits for control, so Linux seldom has to drop a message. One batch of routes is on its way at a time:
-//! while control is busy with it, the next one grows.
+//! The reader never waits for control, so Linux seldom has to drop a message. One batch of routes is on its way at a
+//! time: while control is busy with it, the next one grows.
 
 mod counts;
 mod reader;
@@ -45,10 +46,10 @@ pub struct Settings {
     pub pause: Duration,
 }
 
-/// Settings without a section: room for some 200,000 messages about routes, and no pause.
+/// Settings without a section: room for some 200,000 messages about routes, and a pause in which a batch grows.
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { room: 128 << 20, batch: 1 << 18, pause: Duration::ZERO }
+        Settings { room: 128 << 20, batch: 1 << 18, pause: Duration::from_millis(2) }
     }
 }
 
@@ -70,10 +71,12 @@ pub enum Order {
 
 /// What control hears.
 pub enum Event {
-    /// Something became of these links.
-    Links { namespace: Namespace, links: BTreeSet<u32> },
+    /// Something became of these links; some were down meanwhile.
+    Links { namespace: Namespace, links: BTreeSet<u32>, was_down: BTreeSet<u32> },
     /// Linux has, or no longer has, these neighbours.
-    Neighbours(Vec<(InterfaceIndex, IpAddr, Standing)>),
+    Neighbours(Vec<((InterfaceIndex, IpAddr), Standing)>),
+    /// All neighbours that Linux has for ever on these interfaces.
+    Permanent { interfaces: BTreeSet<InterfaceIndex>, neighbours: BTreeSet<(InterfaceIndex, IpAddr)> },
     /// Messages were lost, and all is as it should be again. An audit finds out whether it is.
     Audit,
     /// Changes of routes. Control gives an order when they are done.

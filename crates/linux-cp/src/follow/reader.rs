@@ -130,22 +130,9 @@ impl Run<'_> {
             return;
         }
         self.routes = namespace;
-        for at in 0..self.spaces.len() {
-            let space = &self.spaces[at];
-            let follows = self.routes.as_ref() == Some(&space.namespace);
-            if space.follows_routes() == follows {
-                continue;
-            }
-            match Space::open(space.namespace.clone(), follows, self.settings, space.counts.clone()) {
-                Ok(mut anew) => {
-                    anew.links = space.links.clone();
-                    anew.look_at_all();
-                    self.left.forget(&space.kernel);
-                    self.spaces[at] = anew;
-                }
-                Err(error) => log::error!("Linux is not followed in {}: {error}", shown(&space.namespace)),
-            }
-        }
+        let changes = |space: &&Space| space.follows_routes() != (self.routes.as_ref() == Some(&space.namespace));
+        let changed: Vec<Namespace> = self.spaces.iter().filter(changes).map(|space| space.namespace.clone()).collect();
+        changed.iter().for_each(|namespace| self.open_anew(namespace));
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> bool {
@@ -155,13 +142,31 @@ impl Run<'_> {
             match space.read(buffer) {
                 Ok(rest) => more |= rest,
                 Err(error) => {
-                    log::error!("Linux is not followed in {} any more: {error}", shown(&space.namespace));
+                    log::error!("netlink in {}: {error}", shown(&space.namespace));
                     broken.push(space.namespace.clone());
                 }
             }
         }
-        self.spaces.retain(|space| !broken.contains(&space.namespace));
+        for namespace in broken {
+            self.open_anew(&namespace);
+        }
         more
+    }
+
+    /// A namespace is followed anew, from a new look on. If it is not there any more, its routes go.
+    fn open_anew(&mut self, namespace: &Namespace) {
+        let Some(at) = self.spaces.iter().position(|space| space.namespace == *namespace) else { return };
+        let space = self.spaces.remove(at);
+        self.left.forget(&space.kernel);
+        let follows = self.routes.as_ref() == Some(namespace);
+        match Space::open(namespace.clone(), follows, self.settings, space.counts.clone()) {
+            Ok(mut anew) => {
+                anew.links = space.links;
+                anew.look_at_all();
+                self.spaces.push(anew);
+            }
+            Err(error) => log::error!("Linux is not followed in {} any more: {error}", shown(namespace)),
+        }
     }
 
     /// Passes on what was read, as far as control has room.
@@ -170,17 +175,29 @@ impl Run<'_> {
         for space in &mut self.spaces {
             if !space.changed_links.is_empty() {
                 let links: BTreeSet<u32> = std::mem::take(&mut space.changed_links);
-                let event = Event::Links { namespace: space.namespace.clone(), links: links.clone() };
+                let was_down = space.seen_down.clone();
+                let event = Event::Links { namespace: space.namespace.clone(), links: links.clone(), was_down };
                 if self.events.try_send(event).is_err() {
                     space.changed_links.extend(links);
                     self.retry = true;
+                } else {
+                    space.seen_down.clear();
                 }
             }
             while !space.neighbours.is_empty() && !self.retry {
-                let rest = space.neighbours.split_off(space.neighbours.len().min(NEIGHBOURS));
-                let some = std::mem::replace(&mut space.neighbours, rest);
-                if self.events.try_send(Event::Neighbours(some.clone())).is_err() {
-                    space.neighbours.splice(0..0, some);
+                let some: Vec<_> = space.neighbours.iter().take(NEIGHBOURS).map(|(key, at)| (*key, *at)).collect();
+                self.retry = self.events.try_send(Event::Neighbours(some.clone())).is_err();
+                if !self.retry {
+                    for (key, _) in &some {
+                        space.neighbours.remove(key);
+                    }
+                }
+            }
+            if let Some(permanent) = space.permanent.take_if(|_| !self.retry) {
+                let interfaces = space.links.values().copied().collect();
+                let event = Event::Permanent { interfaces, neighbours: permanent.clone() };
+                if self.events.try_send(event).is_err() {
+                    space.permanent = Some(permanent);
                     self.retry = true;
                 }
             }

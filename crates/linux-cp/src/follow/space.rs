@@ -12,7 +12,7 @@ use crate::netlink::subscription::{
 use drivers::OpenError;
 use graph::InterfaceIndex;
 use rustix::io::Errno;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -24,7 +24,10 @@ const LINK_NEW: u16 = 16;
 const LINK_DELETE: u16 = 17;
 const ADDRESS_NEW: u16 = 20;
 const ADDRESS_DELETE: u16 = 21;
+/// Flags of links (linux/if.h `IFF_*`).
 const FLAG_UP: u32 = 1;
+const FLAG_RUNNING: u32 = 0x40;
+const FLAG_LOWER_UP: u32 = 0x10000;
 
 /// Datagrams that are read before anything else is done.
 const AT_ONCE: usize = 512;
@@ -43,6 +46,8 @@ struct Look {
     sequence: u32,
     /// Next-hop objects that it has not seen.
     unseen: BTreeSet<u32>,
+    /// Permanent neighbours that it has seen.
+    permanent: BTreeSet<(InterfaceIndex, IpAddr)>,
 }
 
 pub struct Space {
@@ -62,7 +67,12 @@ pub struct Space {
     /// Messages were dropped: when all was looked at and passed on, an audit is to confirm it.
     pub audit_due: bool,
     pub changed_links: BTreeSet<u32>,
-    pub neighbours: Vec<(InterfaceIndex, IpAddr, Standing)>,
+    /// Those of them that were down meanwhile.
+    pub seen_down: BTreeSet<u32>,
+    /// The latest of each.
+    pub neighbours: BTreeMap<(InterfaceIndex, IpAddr), Standing>,
+    /// All permanent ones, when a look has seen them.
+    pub permanent: Option<BTreeSet<(InterfaceIndex, IpAddr)>>,
     pub counts: Arc<Counts>,
     /// Since when changes of routes wait.
     pub waits_since: Option<Instant>,
@@ -97,7 +107,9 @@ impl Space {
             retry: false,
             audit_due: false,
             changed_links: BTreeSet::new(),
-            neighbours: Vec::new(),
+            seen_down: BTreeSet::new(),
+            neighbours: BTreeMap::new(),
+            permanent: None,
             counts,
             waits_since: None,
         })
@@ -228,7 +240,13 @@ impl Space {
             Ok(neighbour) => {
                 let Some(interface) = self.links.get(&neighbour.link) else { return };
                 let standing = if message.kind == neighbour::DELETE { Standing::Other } else { neighbour.standing };
-                self.neighbours.push((*interface, neighbour.address, standing));
+                let key = (*interface, neighbour.address);
+                if let Some(look) = &mut self.look
+                    && matches!(standing, Standing::Permanent(_))
+                {
+                    look.permanent.insert(key);
+                }
+                self.neighbours.insert(key, standing);
             }
             Err(NotFollowed::Other) => self.counts.not_followed.add(1),
             Err(NotFollowed::Malformed) => self.counts.malformed.add(1),
@@ -244,11 +262,16 @@ impl Space {
         if self.links.contains_key(&link) {
             self.changed_links.insert(link);
         }
+        // Its routes went without a word, or its next-hop objects did.
         if message.kind == LINK_DELETE || flags & FLAG_UP == 0 {
-            // Its routes went without a word.
             self.kernel.link_down(link);
-            self.wanted_routes |= self.follows_routes && self.links.contains_key(&link);
+            self.seen_down.extend(self.links.contains_key(&link).then_some(link));
+        } else if flags & (FLAG_RUNNING | FLAG_LOWER_UP) == 0 {
+            self.kernel.carrier_lost(link);
+        } else {
+            return;
         }
+        self.wanted_routes |= self.follows_routes && self.links.contains_key(&link);
     }
 
     /// `struct ifaddrmsg`: the number of the link is behind four bytes.
@@ -282,7 +305,7 @@ impl Space {
     fn begin(&mut self, what: Whole) -> io::Result<()> {
         let unseen = if what == Whole::NextHops { self.kernel.objects() } else { BTreeSet::new() };
         let sequence = self.subscription.ask(what)?;
-        self.look = Some(Look { what, sequence, unseen });
+        self.look = Some(Look { what, sequence, unseen, permanent: BTreeSet::new() });
         Ok(())
     }
 
@@ -332,7 +355,8 @@ impl Space {
     /// What a look has not seen is gone.
     fn saw_all(&mut self, look: &Look) {
         match look.what {
-            Whole::Changes | Whole::Neighbours => {}
+            Whole::Changes => {}
+            Whole::Neighbours => self.permanent = Some(look.permanent.clone()),
             Whole::NextHops => self.kernel.remove_objects(&look.unseen),
             Whole::Routes4 => self.counts.stale.add(self.kernel.end_look(Family::Ip4) as u64),
             Whole::Routes6 => self.counts.stale.add(self.kernel.end_look(Family::Ip6) as u64),

@@ -144,6 +144,11 @@ impl Kernel {
 
     /// Takes the place of another: what the router has of that one, and this has not, is to go.
     pub fn forget(&mut self, other: &Kernel) {
+        // Some of what goes there has gone already, and the router has not heard of it.
+        for ((table, family), theirs) in &other.waiting {
+            let waiting = self.waiting.entry((*table, *family)).or_default();
+            theirs.prefixes.iter().for_each(|prefix| waiting.push(*prefix));
+        }
         for (table, known) in &other.tables {
             for family in Family::ALL {
                 let waiting = self.waiting.entry((*table, family)).or_default();
@@ -161,12 +166,32 @@ impl Kernel {
             next_hop::NEW => next_hop::parse(message.payload).map(|(id, object)| self.set_object(id, object))?,
             next_hop::DELETE => next_hop::parse(message.payload).map(|(id, _)| self.remove_object(id))?,
             route::NEW if is_answer => self.see(&route::parse(message.payload)?),
-            route::NEW if !self.add(&route::parse(message.payload)?, message.flags) => return Err(NotFollowed::Other),
-            route::NEW => {}
+            route::NEW => match route::parse(message.payload) {
+                Ok(route) if self.add(&route, message.flags) => {}
+                Ok(_) => return Err(NotFollowed::Other),
+                Err(why) => {
+                    self.replaced(message);
+                    return Err(why);
+                }
+            },
             route::DELETE => self.remove(&route::parse(message.payload)?),
             _ => return Err(NotFollowed::Other),
         }
         Ok(())
+    }
+
+    /// A route that is not followed may have taken the place of one that was.
+    fn replaced(&mut self, message: &Message<'_>) {
+        let Some(key) = route::key(message.payload).filter(|_| message.flags & FLAG_REPLACE != 0) else { return };
+        if let Some(touched) = &mut self.touched {
+            touched.insert(key);
+        }
+        let (table, prefix, metric) = key;
+        let Some(known) = self.tables.get_mut(&table) else { return };
+        let is_v6 = prefix.family() == Family::Ip6;
+        let goes = |entry: &prefixes::Entry, gone: usize| entry.metric == metric && (is_v6 || gone == 0);
+        let changed = in_family!(known, prefix, known, key => known.remove_where(key, goes));
+        self.note(table, prefix, changed);
     }
 
     /// Linux says that there is a route. Whether it is one that is followed.
@@ -179,8 +204,17 @@ impl Kernel {
             touched.insert((table, prefix, metric));
         }
         let place = match prefix {
-            // All ways of an IPv6 route are said at once, whatever of them is new (net/ipv6/route.c).
-            Prefix::V6(_) => Place::ReplacesAll,
+            Prefix::V6(_) if flags & FLAG_REPLACE != 0 => Place::ReplacesAll,
+            Prefix::V6(key) => match self.grows(key, route) {
+                Some(before) => {
+                    let target = self.targets.hold(&route.target);
+                    let known = self.tables.entry(table).or_default();
+                    let changed = known.v6.lead(key, metric, before, target);
+                    self.note(table, prefix, changed);
+                    return true;
+                }
+                None => Place::Last,
+            },
             Prefix::V4(_) if flags & FLAG_REPLACE != 0 => Place::Replaces,
             Prefix::V4(_) if flags & FLAG_APPEND != 0 => Place::Last,
             Prefix::V4(_) => Place::First,
@@ -190,6 +224,18 @@ impl Kernel {
         let changed = in_family!(known, prefix, known, key => known.add(key, metric, target, place));
         self.note(table, prefix, changed);
         true
+    }
+
+    /// All ways of an IPv6 route are said at once, whatever of them is new (net/ipv6/route.c): the target of the route
+    /// that has some of them already. Ways of other kinds are routes of their own, even of the same metric.
+    fn grows(&self, key: Prefix6, route: &Route) -> Option<u32> {
+        let known = self.tables.get(&route.table)?.v6.all(key).iter().filter(|entry| entry.metric == route.metric);
+        let mut targets = known.map(|entry| entry.target());
+        targets.find(|number| match (self.targets.get(*number), &route.target) {
+            (Some(Target::Hops(some)), Target::Hops(all)) => some.iter().all(|hop| has_way(all, hop)),
+            (Some(known), target) => known == target,
+            (None, _) => false,
+        })
     }
 
     /// A look sees a route.
@@ -226,14 +272,15 @@ impl Kernel {
                 }
             }
             Prefix::V6(key) => {
-                let before = known.v6.all(key).iter().find(|entry| entry.metric == metric).copied();
-                let target = before.and_then(|entry| self.targets.get(entry.target()));
-                match target.and_then(|target| without(target, &route.target)) {
-                    Some(rest) => {
+                let all = known.v6.all(key).iter().filter(|entry| entry.metric == metric);
+                let all: Vec<u32> = all.map(|entry| entry.target()).collect();
+                match left_of(&self.targets, &all, &route.target) {
+                    Some((before, Some(rest))) => {
                         let rest = self.targets.hold(&rest);
-                        known.v6.add(key, metric, rest, Place::ReplacesAll)
+                        known.v6.lead(key, metric, before, rest)
                     }
-                    None => known.v6.remove_where(key, |entry, _| entry.metric == metric),
+                    Some((before, None)) => known.v6.remove(key, metric, before),
+                    None => Changed::default(),
                 }
             }
         };
@@ -320,11 +367,16 @@ impl Kernel {
         }
     }
 
-    /// An interface went down, or is gone: what Linux does then without a word.
-    pub fn link_down(&mut self, link: u32) {
+    /// An interface has no carrier: its next-hop objects are gone without a word. Its other routes stay.
+    pub fn carrier_lost(&mut self, link: u32) {
         let of_link = |object: &NextHop| matches!(object, NextHop::Hop(hop) if hop.link == link);
         let objects = self.objects.iter().filter(|(_, object)| of_link(object)).map(|(id, _)| *id).collect();
         self.remove_objects(&objects);
+    }
+
+    /// An interface went down, or is gone: what Linux does then without a word.
+    pub fn link_down(&mut self, link: u32) {
+        self.carrier_lost(link);
         let is_dead = |target: &Target| matches!(target, Target::Hops(hops) if hops.iter().all(|hop| hop.link == link));
         let dead = self.targets.iter().filter(|(_, target)| is_dead(target)).map(|(number, _)| number).collect();
         // Of IPv6 routes it says so.
@@ -365,6 +417,10 @@ impl Kernel {
                     gone.extend(table.v6.unseen().into_iter().map(|(at, m, to)| (*number, at.into(), m, to)))
                 }
             }
+        }
+        // Of those that messages were about the look may have seen only a part.
+        if let Some(touched) = &self.touched {
+            gone.retain(|(table, prefix, metric, _)| !touched.contains(&(*table, *prefix, *metric)));
         }
         for (table, prefix, metric, target) in &gone {
             let Some(known) = self.tables.get_mut(table) else { continue };
@@ -492,13 +548,29 @@ impl Kernel {
     }
 }
 
-/// What is left of a target without the ways of another; none: nothing.
-fn without(target: &Target, gone: &Target) -> Option<Target> {
-    let (Target::Hops(hops), Target::Hops(gone)) = (target, gone) else { return None };
-    let is_gone = |hop: &&Hop| gone.iter().any(|gone| (gone.link, gone.gateway) == (hop.link, hop.gateway));
-    let rest: Vec<Hop> = hops.iter().filter(|hop| !is_gone(hop)).cloned().collect();
-    // Ways that the route did not have say nothing about those that it has.
-    (!rest.is_empty()).then_some(Target::Hops(rest))
+fn has_way(hops: &[Hop], hop: &Hop) -> bool {
+    hops.iter().any(|one| (one.link, one.gateway) == (hop.link, hop.gateway))
+}
+
+/// Which of the targets loses what is gone, and what is left of it; none: nothing.
+fn left_of(targets: &Targets, all: &[u32], gone: &Target) -> Option<(u32, Option<Target>)> {
+    if let Some(same) = targets.find(gone).filter(|number| all.contains(number)) {
+        return Some((same, None));
+    }
+    let without = |number: &u32| match (targets.get(*number), gone) {
+        (Some(Target::Hops(hops)), Target::Hops(gone)) => {
+            let rest: Vec<Hop> = hops.iter().filter(|hop| !has_way(gone, hop)).cloned().collect();
+            // Ways that the route did not have say nothing about those that it has.
+            let is_it = rest.len() < hops.len();
+            is_it.then(|| (*number, (!rest.is_empty()).then_some(Target::Hops(rest))))
+        }
+        _ => None,
+    };
+    // The only one of its metric may be said otherwise than when it was added.
+    all.iter().find_map(without).or(match all {
+        [only] if !matches!(targets.get(*only), Some(Target::Hops(_))) => Some((*only, None)),
+        _ => None,
+    })
 }
 
 fn path(hop: &Hop, weight: u8, links: &Links) -> Option<Path> {
@@ -620,6 +692,24 @@ mod tests {
     }
 
     #[test]
+    fn ipv6_routes_of_one_metric_that_are_no_siblings_are_several() {
+        let mut kernel = Kernel::default();
+        kernel.set_object(5, NextHop::Hop(hop(7, "fe80::5")));
+        kernel.set_object(6, NextHop::Hop(hop(8, "fe80::6")));
+        kernel.add(&route("2001:db8::/32", 1024, Target::Object(5)), FLAG_EXCLUSIVE);
+        kernel.add(&route("2001:db8::/32", 1024, Target::Object(6)), FLAG_APPEND);
+        assert_eq!(taken(&mut kernel)[0], "2001:db8::/32 via fe80::5 1", "the first forwards");
+        kernel.remove(&route("2001:db8::/32", 1024, Target::Object(6)));
+        assert_eq!((kernel.backlog(), kernel.len(Family::Ip6)), (0, 1), "the first is left");
+        kernel.add(&route("2001:db8::/32", 1024, by(&[hop(8, "")])), FLAG_APPEND);
+        kernel.remove(&route("2001:db8::/32", 1024, Target::Object(5)));
+        assert_eq!(taken(&mut kernel), ["2001:db8::/32 onto 2"]);
+        // Ways that it does not have.
+        kernel.remove(&route("2001:db8::/32", 1024, by(&[hop(7, "fe80::9")])));
+        assert_eq!(kernel.len(Family::Ip6), 1);
+    }
+
+    #[test]
     fn ipv4_routes_of_one_metric_are_several() {
         let mut kernel = Kernel::default();
         let to = |last: u32| by(&[hop(7, &format!("192.0.2.{last}"))]);
@@ -688,7 +778,10 @@ mod tests {
         kernel.remove(&drop("10.2.0.0/16"));
         kernel.see(&drop("10.2.0.0/16"));
         kernel.add(&drop("10.5.0.0/16"), FLAG_EXCLUSIVE);
+        // One more of the same metric: the first, which the look sees later, is not taken for gone.
+        kernel.add(&route("10.1.0.0/16", 0, Target::Prohibit), FLAG_APPEND);
         assert_eq!(kernel.end_look(Family::Ip4), 1);
+        kernel.remove(&route("10.1.0.0/16", 0, Target::Prohibit));
         kernel.finish_look();
         let left = ["10.2.0.0/16 removed", "10.3.0.0/16 removed", "10.4.0.0/16 drop", "10.5.0.0/16 drop"];
         assert_eq!(taken(&mut kernel), left);
@@ -708,9 +801,13 @@ mod tests {
         assert_eq!(kernel.backlog(), 0, "not by that one");
         kernel.links_changed(&BTreeSet::from([7]));
         assert_eq!(taken(&mut kernel), ["10.1.0.0/16 via 192.0.2.1 1"]);
+        kernel.add(&route("10.2.0.0/16", 0, Target::Drop), FLAG_EXCLUSIVE);
+        kernel.remove(&route("10.2.0.0/16", 0, Target::Drop));
         let mut other = Kernel::default();
         other.forget(&kernel);
-        assert_eq!(taken(&mut other), ["10.1.0.0/16 removed"]);
+        let gone: BTreeSet<String> = taken(&mut other).into_iter().collect();
+        let both = ["10.1.0.0/16 removed", "10.2.0.0/16 removed"].map(String::from);
+        assert_eq!(gone, BTreeSet::from(both), "also what the router has not heard of yet");
     }
 
     #[test]

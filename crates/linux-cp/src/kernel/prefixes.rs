@@ -141,6 +141,15 @@ impl<K: Copy + Eq + Hash> Prefixes<K> {
         (true, self.add(key, metric, target, Place::Last))
     }
 
+    /// A route leads elsewhere, and stays where it is among the others.
+    pub fn lead(&mut self, key: K, metric: u32, before: u32, target: u32) -> Changed {
+        let entry = Entry::new(metric, target, self.mark);
+        self.change(key, |all| {
+            let is_it = |entry: &&mut Entry| (entry.metric, entry.target()) == (metric, before);
+            all.iter_mut().find(is_it).map(|found| std::mem::replace(found, entry).target()).into_iter().collect()
+        })
+    }
+
     /// Removes the first route of a metric that leads to this target, if there is one.
     pub fn remove(&mut self, key: K, metric: u32, target: u32) -> Changed {
         self.remove_where(key, |entry, found| found == 0 && (entry.metric, entry.target()) == (metric, target))

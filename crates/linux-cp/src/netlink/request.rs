@@ -99,7 +99,11 @@ impl Netlink {
                 Some(IpAddr::V6(address)) if address.is_unicast_link_local() => {
                     seen.link_locals.insert(address);
                 }
-                Some(address) => seen.addresses.extend(Prefix::new(address, answer.header.prefix_len)),
+                Some(address) => {
+                    let length =
+                        if has_peer(&answer) { Prefix::host(address).length() } else { answer.header.prefix_len };
+                    seen.addresses.extend(Prefix::new(address, length));
+                }
                 None => {}
             }
         }
@@ -216,17 +220,26 @@ impl Netlink {
     }
 }
 
-/// The own address: of a link with one other station, `Address` is the other's.
+/// The own address, and that of the other station on a link with two.
+fn both_of(message: &AddressMessage) -> (Option<IpAddr>, Option<IpAddr>) {
+    let (mut own, mut other) = (None, None);
+    for attribute in &message.attributes {
+        match attribute {
+            AddressAttribute::Local(address) => own = Some(*address),
+            AddressAttribute::Address(address) => other = Some(*address),
+            _ => {}
+        }
+    }
+    (own, other)
+}
+
 fn address_of(message: &AddressMessage) -> Option<IpAddr> {
-    let attributes = || message.attributes.iter();
-    let local = attributes().find_map(|attribute| match attribute {
-        AddressAttribute::Local(address) => Some(*address),
-        _ => None,
-    });
-    local.or_else(|| {
-        attributes().find_map(|attribute| match attribute {
-            AddressAttribute::Address(address) => Some(*address),
-            _ => None,
-        })
-    })
+    let (own, other) = both_of(message);
+    own.or(other)
+}
+
+/// Whether the network of the address is that of another station.
+fn has_peer(message: &AddressMessage) -> bool {
+    let (own, other) = both_of(message);
+    own.is_some() && other.is_some() && own != other
 }

@@ -179,6 +179,27 @@ pub fn parse(payload: &[u8]) -> Result<Route, NotFollowed> {
     Ok(Route { table, prefix: prefix(destination, length, family).ok_or(Malformed)?, metric, target })
 }
 
+/// The table, the prefix and the metric of a route that depends on nothing else, of whatever kind it is.
+pub fn key(payload: &[u8]) -> Option<(u32, Prefix, u32)> {
+    let (header, attributes) = payload.split_at_checked(12)?;
+    let [family, length, 0, 0, table, ..] = *header else { return None };
+    let family = match family {
+        AF_INET => Family::Ip4,
+        AF_INET6 => Family::Ip6,
+        _ => return None,
+    };
+    let (mut table, mut metric, mut destination) = (u32::from(table), 0, family.unspecified());
+    for attribute in Attributes(attributes) {
+        match attribute.ok()? {
+            (RTA_DST, value) => destination = address(value)?,
+            (RTA_PRIORITY, value) => metric = u32_at(value, 0)?,
+            (RTA_TABLE, value) => table = u32_at(value, 0)?,
+            _ => {}
+        }
+    }
+    Some((table, prefix(destination, length, family)?, metric))
+}
+
 /// `struct rtnexthop`: a length, flags, a weight less one, an interface, and attributes.
 fn multipath(mut bytes: &[u8]) -> Result<Vec<Hop>, NotFollowed> {
     let mut hops = Vec::new();

@@ -55,18 +55,20 @@ impl Router {
         self.operation(|router| router.change_admin(index, up))
     }
 
-    /// Sets the Ethernet address.
+    /// Sets the Ethernet address; none: what is stated, or the device's own.
     ///
     /// # Errors
     /// As [`Router::set_mac`].
-    pub fn follow_mac(&mut self, index: InterfaceIndex, mac: MacAddress) -> Result<(), Error> {
-        check_mac(mac)?;
+    pub fn follow_mac(&mut self, index: InterfaceIndex, mac: Option<MacAddress>) -> Result<(), Error> {
+        mac.map_or(Ok(()), check_mac)?;
         let interface = self.interfaces.get_mut(index)?;
+        let is_set = mac.is_some() || interface.stated_mac.is_some();
+        let mac = mac.or(interface.stated_mac).unwrap_or(interface.device_mac);
         if interface.mac == mac {
             return Ok(());
         }
         interface.check_not_secondary(mac)?;
-        interface.change_mac(mac, true)?;
+        interface.change_mac(mac, is_set)?;
         self.mac_changed(index);
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::ip::class;
 use crate::ip::control::{Path, PathAction, Source};
 use crate::{Error, Router, check_memory};
 use graph::InterfaceIndex;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 use tables::{Leaf, Replacement};
@@ -148,6 +148,14 @@ impl Router {
         if self.neighbours.by_key.get(&key).is_some_and(|known| known.is_found) {
             let _ = self.remove_neighbour(key);
         }
+    }
+
+    /// Forgets the static neighbours of an interface that no operator stated, but for some.
+    pub fn remove_found_neighbours(&mut self, interface: InterfaceIndex, but: &BTreeSet<IpAddr>) {
+        let all = self.neighbours.of_interface(interface);
+        let goes = all.filter(|(key, neighbour)| neighbour.is_found && !but.contains(&key.address));
+        let keys: Vec<NeighbourKey> = goes.map(|(key, _)| *key).collect();
+        self.operation(|router| keys.into_iter().for_each(|key| drop(router.remove_neighbour(key))));
     }
 
     fn state_neighbour(&mut self, key: NeighbourKey, mac: MacAddress, held: Held) -> Result<(), Error> {
