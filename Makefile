@@ -69,9 +69,10 @@ bench-keep: build ## The same, kept under bench/results by commit, and drawn int
 bench-check: build ## Compare this build with that of the results kept last, in turns (BASE=commit ONLY=scenario)
 	@$(PYTHON) bench/bench.py check $(if $(BASE),--base $(BASE)) $(if $(ONLY),--only $(ONLY))
 
-figures: build ## Measure the daemon: start to first packet, idle CPU, memory, several workers (as root)
+figures: build ## Measure the daemon: start to first packet, idle CPU, memory, workers, a full table by BGP (as root)
 	@$(PYTHON) tests/figures.py
 	@$(PYTHON) tests/worker_figures.py
+	@$(PYTHON) tests/linux_figures.py
 
 # What is found worth keeping goes into target/fuzz/TARGET; 'scripts/fuzz.sh keep TARGET' takes the
 # least of it that covers as much over into fuzz/corpus, which 'make test' replays.

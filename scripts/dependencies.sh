@@ -40,6 +40,8 @@ if [ "$target" = test ]; then
     need mtr-tiny "traffic of hosts: mtr" command -v mtr
     need nmap "traffic of hosts: nping" command -v nping
     need dnsmasq-base "a DHCP server" command -v dnsmasq
+    need bird2 "a routing daemon in Linux: BIRD" command -v bird
+    need frr "a routing daemon in Linux: FRR" test -x /usr/lib/frr/zebra
     need ethtool "offloads of the hosts' interfaces" command -v ethtool
     need tcpdump "reads captures, and compares filters" command -v tcpdump
     need tshark "reads captures" command -v tshark
