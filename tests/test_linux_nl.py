@@ -467,6 +467,16 @@ def test_an_audit_names_what_differs_and_a_repair_sets_it_right(lab):
     assert "2001:db8:2::1/64" in stations(router, "e1")
     router.cli("lcp resync")
     settled(router)
+    # It touches nothing else: an interface that Linux never set up keeps what operators state.
+    router.cli("create loopback interface instance 5")
+    router.cli("set interface state loop5 up")
+    router.cli("set interface mtu packet 1400 loop5")
+    router.cli("lcp create loop5 host-if lo5")
+    router.cli("set interface ip address del e1 2001:db8:2::1/64")
+    router.cli("lcp audit repair")
+    wait_until(lambda: agrees(router), "the router has what Linux has")
+    loop = router.interface("loop5")
+    assert (loop["state"], loop["mtu"]) == ("up", 1400)
 
 
 def test_routes_are_those_of_one_namespace(lab):

@@ -106,13 +106,10 @@ pub fn repair(router: &mut Router, audit: &Audit) {
     let phys: Vec<InterfaceIndex> = pairs.by_phy.keys().copied().collect();
     for phy in phys {
         let Ok(interface) = router.interfaces.get(phy) else { continue };
-        let seen = Seen {
-            up: interface.admin_up,
-            mtu: interface.mtu.into(),
-            mac: interface.mac,
-            addresses: interface.found.clone(),
-            link_locals: interface.ip6.link_local.into_iter().collect(),
-        };
+        let addresses = interface.found.iter().filter(|address| !router.is_kept(phy, **address)).copied().collect();
+        let link_locals = interface.ip6.found_link_local.into_iter().collect();
+        let Some(before) = router.state::<Pairs>().of(phy).map(|pair| pair.seen.clone()) else { continue };
+        let seen = Seen { addresses, link_locals, ..before };
         router.state_mut::<Pairs>().set_seen(phy, seen);
     }
 }
@@ -187,7 +184,8 @@ fn addresses(router: &mut Router, audit: &mut Audit) {
         for address in seen.addresses.iter().filter(|address| !has.contains(address)) {
             audit.add(What::Missing, || format!("address {address} of {}", interface.name));
         }
-        for address in interface.found.iter().filter(|address| !seen.addresses.contains(address)) {
+        let is_stale = |address: &&Prefix| !seen.addresses.contains(address) && !router.is_kept(phy, **address);
+        for address in interface.found.iter().filter(is_stale) {
             audit.add(What::Stale, || format!("address {address} of {}", interface.name));
         }
         router.breathe();

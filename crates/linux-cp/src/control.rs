@@ -9,6 +9,7 @@ use graph::InterfaceIndex;
 use router::capability::{Change, Notice, Statement};
 use router::interface::kind::InterfaceConfig;
 use router::{Error, Router};
+use std::net::IpAddr;
 
 /// The arcs of [`to_host::NODES`].
 const ARCS: [&str; 4] = ["ip4-local", "ip6-local", "arp", "l2-input"];
@@ -186,7 +187,11 @@ pub(crate) fn hears(router: &mut Router, notice: &Notice) {
         renamed(router, *interface);
     }
     sync::hears(router, notice);
-    if matches!(notice, Notice::AddressRemoved { .. }) && !router.state::<Pairs>().refused.is_empty() {
+    // Addresses of links stand in nobody's way.
+    if let Notice::AddressRemoved { address, .. } = notice
+        && !matches!(address.address(), IpAddr::V6(address) if address.is_unicast_link_local())
+        && !router.state::<Pairs>().refused.is_empty()
+    {
         from_linux::look_again(router);
     }
     let Notice::Leaving(leaving) = notice else { return };

@@ -92,15 +92,24 @@ pub fn settle_routes(pairs: &mut Pairs) {
 /// Control hears of the reader.
 pub fn handle(router: &mut Router, event: Event) {
     match event {
-        Event::Links { namespace, links, was_down } => {
+        Event::Links { namespace, links, was_down, lost } => {
             let pairs = router.state::<Pairs>().iter().filter(|pair| pair.namespace == namespace);
             let changed =
                 pairs.filter_map(|pair| Some((pair.phy, pair.link?))).filter(|(_, link)| links.contains(link));
-            let phys = changed.map(|(phy, link)| (phy, was_down.contains(&link))).collect();
-            look(router, phys);
+            let hint = |(phy, link)| Hint {
+                phy,
+                was_down: was_down.contains(&link),
+                lost: lost.iter().filter(|(of, _)| *of == link).map(|(_, address)| *address).collect(),
+            };
+            let hints = changed.map(hint).collect();
+            look(router, hints);
         }
         Event::Neighbours(neighbours) => {
             for ((interface, address), standing) in neighbours {
+                // The pair may be gone by now.
+                if router.state::<Pairs>().of(interface).is_none_or(|pair| pair.link.is_none()) {
+                    continue;
+                }
                 neighbour(router, interface, address, standing);
                 router.breathe();
             }
@@ -162,6 +171,15 @@ fn neighbour(router: &mut Router, interface: InterfaceIndex, address: IpAddr, st
     }
 }
 
+/// What messages said of a pair's side in Linux since the last look.
+#[derive(Default)]
+struct Hint {
+    phy: InterfaceIndex,
+    was_down: bool,
+    /// Addresses that went.
+    lost: BTreeSet<IpAddr>,
+}
+
 /// What a look at a pair's side in Linux found.
 struct Found {
     pair: Pair,
@@ -169,8 +187,7 @@ struct Found {
     name: String,
     link: u32,
     now: Seen,
-    /// It was down since the last look.
-    was_down: bool,
+    hint: Hint,
 }
 
 impl Found {
@@ -184,8 +201,8 @@ impl Found {
 
 /// Looks at sides in Linux of interfaces, and takes over what changed there since the last look. Interfaces lose what
 /// they lose before others get it: an address may move.
-pub fn look(router: &mut Router, phys: Vec<(InterfaceIndex, bool)>) {
-    let found = phys.into_iter().filter_map(|(phy, was_down)| find(router, phy, was_down));
+fn look(router: &mut Router, hints: Vec<Hint>) {
+    let found = hints.into_iter().filter_map(|hint| find(router, hint));
     let found: Vec<Found> = found.collect();
     for found in &found {
         router.state_mut::<Pairs>().set_seen(found.pair.phy, found.now.clone());
@@ -203,10 +220,11 @@ pub fn look(router: &mut Router, phys: Vec<(InterfaceIndex, bool)>) {
 /// Interfaces that could not have an address of Linux look again: another one has lost an address.
 pub fn look_again(router: &mut Router) {
     let refused = std::mem::take(&mut router.state_mut::<Pairs>().refused);
-    look(router, refused.into_iter().map(|phy| (phy, false)).collect());
+    look(router, refused.into_iter().map(|phy| Hint { phy, ..Hint::default() }).collect());
 }
 
-fn find(router: &mut Router, phy: InterfaceIndex, was_down: bool) -> Option<Found> {
+fn find(router: &mut Router, hint: Hint) -> Option<Found> {
+    let phy = hint.phy;
     let pairs = router.state_mut::<Pairs>();
     let pair = pairs.of(phy).cloned()?;
     let link = pair.link?;
@@ -222,7 +240,7 @@ fn find(router: &mut Router, phy: InterfaceIndex, was_down: bool) -> Option<Foun
         }
     };
     let name = router.interfaces.get(phy).ok()?.name.clone();
-    (now != pair.seen || was_down).then_some(Found { pair, name, link, now, was_down })
+    (now != pair.seen || hint.was_down).then_some(Found { pair, name, link, now, hint })
 }
 
 /// Somebody deleted the side in Linux. The pair stays, and the router's interface is as if it had none.
@@ -243,8 +261,14 @@ fn lose(router: &mut Router, found: &Found) {
     if now.mac != before.mac {
         found.note("its Ethernet address", router.follow_mac(phy, Some(now.mac)));
     }
-    let is_up = now.up && !found.was_down;
+    let is_up = now.up && !found.hint.was_down;
     for address in before.addresses.difference(&now.addresses) {
+        let is_found = router.interfaces.get(phy).is_ok_and(|interface| interface.found.contains(address));
+        if !is_found && is_up && !found.hint.lost.contains(&address.address()) {
+            // The messages that say why it is not there have not been read yet. They bring another look.
+            router.state_mut::<Pairs>().keep_seen(phy, *address);
+            continue;
+        }
         found.note(&format!("without {address}"), remove_address(router, phy, *address, is_up));
     }
     if now.link_locals != before.link_locals && now.link_locals.is_empty() {
@@ -274,7 +298,7 @@ fn gain(router: &mut Router, found: &Found) {
         found.note("its state", router.follow_admin(phy, now.up));
     }
     // Linux took the IPv6 addresses when it was down. Those that operators stated it gets again.
-    if found.was_down && now.up && router.state::<Pairs>().is_synchronous() {
+    if found.hint.was_down && now.up && router.state::<Pairs>().is_synchronous() {
         sync::all(router, phy);
     }
 }

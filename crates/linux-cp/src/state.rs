@@ -134,6 +134,12 @@ impl Pairs {
         }
     }
 
+    pub(crate) fn keep_seen(&mut self, phy: InterfaceIndex, address: Prefix) {
+        if let Some(pair) = self.by_phy.get_mut(&phy) {
+            pair.seen.addresses.insert(address);
+        }
+    }
+
     pub(crate) fn forget_seen(&mut self, phy: InterfaceIndex, address: Prefix) {
         if let Some(pair) = self.by_phy.get_mut(&phy) {
             pair.seen.addresses.remove(&address);

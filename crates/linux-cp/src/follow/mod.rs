@@ -71,8 +71,8 @@ pub enum Order {
 
 /// What control hears.
 pub enum Event {
-    /// Something became of these links; some were down meanwhile.
-    Links { namespace: Namespace, links: BTreeSet<u32>, was_down: BTreeSet<u32> },
+    /// Something became of these links; some were down meanwhile, and some lost addresses.
+    Links { namespace: Namespace, links: BTreeSet<u32>, was_down: BTreeSet<u32>, lost: BTreeSet<(u32, IpAddr)> },
     /// Linux has, or no longer has, these neighbours.
     Neighbours(Vec<((InterfaceIndex, IpAddr), Standing)>),
     /// All neighbours that Linux has for ever on these interfaces.

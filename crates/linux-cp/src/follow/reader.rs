@@ -163,6 +163,8 @@ impl Run<'_> {
             Ok(mut anew) => {
                 anew.links = space.links;
                 anew.look_at_all();
+                // The look begins with the next reading.
+                anew.retry = true;
                 self.spaces.push(anew);
             }
             Err(error) => log::error!("Linux is not followed in {} any more: {error}", shown(namespace)),
@@ -175,13 +177,23 @@ impl Run<'_> {
         for space in &mut self.spaces {
             if !space.changed_links.is_empty() {
                 let links: BTreeSet<u32> = std::mem::take(&mut space.changed_links);
-                let was_down = space.seen_down.clone();
-                let event = Event::Links { namespace: space.namespace.clone(), links: links.clone(), was_down };
+                let (was_down, lost) = (space.seen_down.clone(), space.lost.clone());
+                let event = Event::Links { namespace: space.namespace.clone(), links: links.clone(), was_down, lost };
                 if self.events.try_send(event).is_err() {
                     space.changed_links.extend(links);
                     self.retry = true;
                 } else {
                     space.seen_down.clear();
+                    space.lost.clear();
+                }
+            }
+            // What messages say since the look is newer.
+            if let Some(permanent) = space.permanent.take_if(|_| !self.retry) {
+                let interfaces = space.links.values().copied().collect();
+                let event = Event::Permanent { interfaces, neighbours: permanent.clone() };
+                if self.events.try_send(event).is_err() {
+                    space.permanent = Some(permanent);
+                    self.retry = true;
                 }
             }
             while !space.neighbours.is_empty() && !self.retry {
@@ -191,14 +203,6 @@ impl Run<'_> {
                     for (key, _) in &some {
                         space.neighbours.remove(key);
                     }
-                }
-            }
-            if let Some(permanent) = space.permanent.take_if(|_| !self.retry) {
-                let interfaces = space.links.values().copied().collect();
-                let event = Event::Permanent { interfaces, neighbours: permanent.clone() };
-                if self.events.try_send(event).is_err() {
-                    space.permanent = Some(permanent);
-                    self.retry = true;
                 }
             }
         }
@@ -245,7 +249,8 @@ impl Run<'_> {
 
     /// The routes of a followed namespace; those that are followed no longer.
     fn kernel_of(&mut self, namespace: Option<&Namespace>) -> &mut Kernel {
-        let space = self.spaces.iter_mut().find(|space| Some(&space.namespace) == namespace);
+        let is_its = |space: &&mut Space| Some(&space.namespace) == namespace && space.follows_routes();
+        let space = self.spaces.iter_mut().find(is_its);
         space.map_or(&mut self.left, |space| &mut space.kernel)
     }
 

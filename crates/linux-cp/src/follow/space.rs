@@ -2,7 +2,7 @@
 
 use super::{Counts, Namespace, Settings};
 use crate::kernel::{Kernel, Links};
-use crate::netlink::message::{self, Message, Messages};
+use crate::netlink::message::{self, Attributes, Message, Messages};
 use crate::netlink::neighbour::{self, Standing};
 use crate::netlink::next_hop;
 use crate::netlink::route::{self, NotFollowed};
@@ -24,6 +24,8 @@ const LINK_NEW: u16 = 16;
 const LINK_DELETE: u16 = 17;
 const ADDRESS_NEW: u16 = 20;
 const ADDRESS_DELETE: u16 = 21;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
 /// Flags of links (linux/if.h `IFF_*`).
 const FLAG_UP: u32 = 1;
 const FLAG_RUNNING: u32 = 0x40;
@@ -69,6 +71,8 @@ pub struct Space {
     pub changed_links: BTreeSet<u32>,
     /// Those of them that were down meanwhile.
     pub seen_down: BTreeSet<u32>,
+    /// Addresses that went, each with its link.
+    pub lost: BTreeSet<(u32, IpAddr)>,
     /// The latest of each.
     pub neighbours: BTreeMap<(InterfaceIndex, IpAddr), Standing>,
     /// All permanent ones, when a look has seen them.
@@ -108,6 +112,7 @@ impl Space {
             audit_due: false,
             changed_links: BTreeSet::new(),
             seen_down: BTreeSet::new(),
+            lost: BTreeSet::new(),
             neighbours: BTreeMap::new(),
             permanent: None,
             counts,
@@ -281,8 +286,13 @@ impl Space {
             return;
         }
         self.changed_links.insert(link);
-        // Routes with that source went without a word.
-        self.wanted_routes |= self.follows_routes && message.kind == ADDRESS_DELETE;
+        if message.kind == ADDRESS_DELETE {
+            // Routes with that source went without a word.
+            self.wanted_routes |= self.follows_routes;
+            let attributes = Attributes(message.payload.get(8..).unwrap_or(&[])).flatten();
+            let addresses = attributes.filter(|(kind, _)| matches!(*kind, IFA_ADDRESS | IFA_LOCAL));
+            self.lost.extend(addresses.filter_map(|(_, value)| Some((link, route::address(value)?))));
+        }
     }
 
     /// Begins the next look, if one is wanted and none goes on.
@@ -358,9 +368,15 @@ impl Space {
             Whole::Changes => {}
             Whole::Neighbours => self.permanent = Some(look.permanent.clone()),
             Whole::NextHops => self.kernel.remove_objects(&look.unseen),
-            Whole::Routes4 => self.counts.stale.add(self.kernel.end_look(Family::Ip4) as u64),
-            Whole::Routes6 => self.counts.stale.add(self.kernel.end_look(Family::Ip6) as u64),
+            Whole::Routes4 => self.end_look(Family::Ip4),
+            Whole::Routes6 => self.end_look(Family::Ip6),
         }
+    }
+
+    fn end_look(&mut self, family: Family) {
+        let (gone, is_all) = self.kernel.end_look(family);
+        self.counts.stale.add(gone as u64);
+        self.was_interrupted |= !is_all;
     }
 
     fn note_waiting(&mut self) {

@@ -203,6 +203,15 @@ impl Kernel {
         if let Some(touched) = &mut self.touched {
             touched.insert((table, prefix, metric));
         }
+        // Said again, because its next-hop object is another one now.
+        let is_it =
+            |entry: &prefixes::Entry| entry.metric == metric && self.targets.get(entry.target()) == Some(&route.target);
+        if flags & FLAG_REPLACE != 0
+            && let Some(known) = self.tables.get_mut(&table)
+            && in_family!(known, prefix, known, key => known.all(key).iter().any(is_it))
+        {
+            return true;
+        }
         let place = match prefix {
             Prefix::V6(_) if flags & FLAG_REPLACE != 0 => Place::ReplacesAll,
             Prefix::V6(key) => match self.grows(key, route) {
@@ -405,8 +414,9 @@ impl Kernel {
         }
     }
 
-    /// It has seen all routes of a family: the others are gone. Gives how many went.
-    pub fn end_look(&mut self, family: Family) -> usize {
+    /// It has seen all routes of a family: the others are gone. Gives how many went, and whether that was all: routes
+    /// beside which messages changed others meanwhile stay until the next look.
+    pub fn end_look(&mut self, family: Family) -> (usize, bool) {
         let mut gone: Vec<(u32, Prefix, u32, u32)> = Vec::new();
         for (number, table) in &self.tables {
             match family {
@@ -419,21 +429,23 @@ impl Kernel {
             }
         }
         // Of those that messages were about the look may have seen only a part.
+        let all = gone.len();
         if let Some(touched) = &self.touched {
             gone.retain(|(table, prefix, metric, _)| !touched.contains(&(*table, *prefix, *metric)));
         }
+        let is_all = gone.len() == all;
         for (table, prefix, metric, target) in &gone {
             let Some(known) = self.tables.get_mut(table) else { continue };
             let changed = in_family!(known, *prefix, known, key => known.remove(key, *metric, *target));
             self.note(*table, *prefix, changed);
         }
-        for table in self.tables.values_mut() {
+        for table in self.tables.values_mut().filter(|_| is_all) {
             match family {
                 Family::Ip4 => table.v4.end_look(),
                 Family::Ip6 => table.v6.end_look(),
             }
         }
-        gone.len()
+        (gone.len(), is_all)
     }
 
     /// The look is over.
@@ -742,6 +754,11 @@ mod tests {
         assert_eq!(taken(&mut kernel), [both, "10.2.0.0/16 via 192.0.2.1 1"]);
         kernel.set_object(1, NextHop::Hop(hop(7, "192.0.2.9")));
         assert_eq!(taken(&mut kernel)[1], "10.2.0.0/16 via 192.0.2.9 1");
+        // Said again, and behind another of the same metric.
+        kernel.add(&route("10.2.0.0/16", 0, Target::Object(2)), FLAG_APPEND);
+        kernel.add(&route("10.2.0.0/16", 0, Target::Object(2)), FLAG_REPLACE);
+        assert_eq!(kernel.backlog(), 0, "the first forwards still");
+        kernel.remove(&route("10.2.0.0/16", 0, Target::Object(2)));
         // The interface of one goes down: the group loses it, and routes by it alone go.
         kernel.link_down(7);
         assert_eq!(taken(&mut kernel), ["10.1.0.0/16 via 198.51.100.1 2*3", "10.2.0.0/16 removed"]);
@@ -772,15 +789,15 @@ mod tests {
         kernel.add(&drop("2001:db8::/32"), FLAG_EXCLUSIVE);
         taken(&mut kernel);
         kernel.begin_look();
+        // One more of the same metric: the first, which the look sees later, is not taken for gone.
+        kernel.add(&route("10.1.0.0/16", 0, Target::Prohibit), FLAG_APPEND);
         kernel.see(&drop("10.1.0.0/16"));
         kernel.see(&drop("10.4.0.0/16"));
         // Said gone after the look began: the look has seen it before.
         kernel.remove(&drop("10.2.0.0/16"));
         kernel.see(&drop("10.2.0.0/16"));
         kernel.add(&drop("10.5.0.0/16"), FLAG_EXCLUSIVE);
-        // One more of the same metric: the first, which the look sees later, is not taken for gone.
-        kernel.add(&route("10.1.0.0/16", 0, Target::Prohibit), FLAG_APPEND);
-        assert_eq!(kernel.end_look(Family::Ip4), 1);
+        assert_eq!(kernel.end_look(Family::Ip4), (1, false));
         kernel.remove(&route("10.1.0.0/16", 0, Target::Prohibit));
         kernel.finish_look();
         let left = ["10.2.0.0/16 removed", "10.3.0.0/16 removed", "10.4.0.0/16 drop", "10.5.0.0/16 drop"];
@@ -789,7 +806,7 @@ mod tests {
         // The same again changes nothing, and costs the router nothing.
         kernel.begin_look();
         ["10.1.0.0/16", "10.4.0.0/16", "10.5.0.0/16"].iter().for_each(|prefix| kernel.see(&drop(prefix)));
-        assert_eq!((kernel.end_look(Family::Ip4), kernel.backlog()), (0, 0));
+        assert_eq!((kernel.end_look(Family::Ip4), kernel.backlog()), ((0, true), 0));
     }
 
     #[test]

@@ -40,11 +40,15 @@ impl Router {
     /// An operator states an address: one that was found is stated from now on, unless its finder keeps it. Whether it
     /// was there.
     pub(crate) fn is_now_stated(&mut self, index: InterfaceIndex, prefix: Prefix) -> Result<bool, Error> {
-        let is_kept = || self.allows(Change::NoAddress { interface: index, address: prefix }).is_err();
-        if !self.interfaces.get(index)?.found.contains(&prefix) || is_kept() {
+        if !self.interfaces.get(index)?.found.contains(&prefix) || self.is_kept(index, prefix) {
             return Ok(false);
         }
         Ok(self.interfaces.get_mut(index)?.found.remove(&prefix))
+    }
+
+    /// Whether the capability that found an address keeps it: nobody else can take it away.
+    pub fn is_kept(&self, index: InterfaceIndex, prefix: Prefix) -> bool {
+        self.allows(Change::NoAddress { interface: index, address: prefix }).is_err()
     }
 
     /// Sets an interface up or down. What operators stated is in force again when they state it anew.
