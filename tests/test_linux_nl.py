@@ -461,7 +461,7 @@ def test_an_audit_names_what_differs_and_a_repair_sets_it_right(lab):
     # The router loses what Linux has: an operator takes an address away.
     router.cli("set interface ip address del e1 2001:db8:2::1/64")
     shown = router.cli("show lcp audit")
-    assert "1 differences\n  missing: address 2001:db8:2::1/64 of e1" in shown, shown
+    assert "differences 1\n  missing: address 2001:db8:2::1/64 of e1" in shown, shown
     router.cli("lcp audit repair")
     wait_until(lambda: agrees(router), "the router has what Linux has")
     assert "2001:db8:2::1/64" in stations(router, "e1")

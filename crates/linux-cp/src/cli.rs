@@ -250,7 +250,7 @@ impl fmt::Display for ShowNetlink {
         for shown in &self.0 {
             let name = shown.namespace.as_deref().unwrap_or("of the router");
             let routes = if shown.routes_taken { "taken" } else { "not taken" };
-            writeln!(f, "namespace {name}: {} links, routes are {routes}", shown.links)?;
+            writeln!(f, "namespace {name}: links {}, routes are {routes}", shown.links)?;
             let ShownNetlink { messages, malformed, not_followed, .. } = shown;
             writeln!(f, "  messages {messages}, malformed {malformed}, not followed {not_followed}")?;
             let ShownNetlink { prefixes, backlog, batches, routes, refused, .. } = shown;
@@ -269,7 +269,7 @@ impl fmt::Display for Audit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.namespace.as_deref().unwrap_or("of the router");
         let Audit { routes, addresses, differences, .. } = self;
-        writeln!(f, "namespace {name}: {routes} routes, {addresses} addresses, {differences} differences")?;
+        writeln!(f, "namespace {name}: routes {routes}, addresses {addresses}, differences {differences}")?;
         for difference in &self.named {
             let what = match difference.what {
                 What::Missing => "missing",

@@ -63,7 +63,7 @@ pub enum Order {
     Routes(Option<Namespace>),
     /// Look at everything again.
     Look,
-    /// The router has these prefixes otherwise than Linux: it is to hear of them again.
+    /// The router differs from Linux in these prefixes: it hears of them again.
     Again { namespace: Namespace, prefixes: Vec<Prefix> },
     /// The batch is done, and so many of its routes were refused; none: all of it.
     Done(Option<usize>),

@@ -5,8 +5,11 @@
 //! word (`net/ipv4/fib_semantics.c`, `net/ipv4/nexthop.c`). So this does the same, and the reader looks at all routes
 //! afterwards. A look compares: a route that is as before costs the router nothing.
 
+mod paths;
 mod prefixes;
 mod targets;
+#[cfg(test)]
+mod tests;
 
 use crate::netlink::message::{FLAG_APPEND, FLAG_REPLACE, Message};
 use crate::netlink::next_hop::{self, NextHop};
@@ -14,9 +17,7 @@ use crate::netlink::route::{self, Hop, NotFollowed, Route, TABLE_MAIN, Target};
 use graph::InterfaceIndex;
 use prefixes::{Changed, Place, Prefixes};
 use router::ip::bulk::{Batch, Paths};
-use router::ip::control::join_paths;
-use router::ip::labels::out::Stated;
-use router::ip::route::{MAX_PATHS, Path, PathAction, TableIndex};
+use router::ip::route::TableIndex;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use targets::Targets;
 use wire::{Family, Prefix, Prefix4, Prefix6};
@@ -103,27 +104,6 @@ pub struct Kernel {
     moved: BTreeSet<u32>,
     /// While a look goes on: the routes that messages were about since it began. What messages say is newer.
     touched: Option<HashSet<(u32, Prefix, u32)>>,
-}
-
-/// The routes that the router should have of one family.
-pub struct Wanted<'a> {
-    table: Option<&'a Table>,
-    family: Family,
-    /// By their targets.
-    paths: HashMap<u32, Vec<Path>>,
-}
-
-impl Wanted<'_> {
-    /// The paths of a prefix; none: it should have none.
-    pub fn paths(&self, prefix: Prefix) -> Option<&[Path]> {
-        let paths = self.paths.get(&self.table?.forwards(prefix)?)?;
-        Some(paths)
-    }
-
-    /// All prefixes that Linux has routes for.
-    pub fn prefixes(&self) -> impl Iterator<Item = Prefix> + '_ {
-        self.table.into_iter().flat_map(|table| table.prefixes(self.family))
-    }
 }
 
 /// The table of the router that follows a table of Linux.
@@ -276,7 +256,7 @@ impl Kernel {
                 let is_it = |entry: &prefixes::Entry| entry.metric == metric && Some(entry.target()) == target;
                 match known.v4.all(key).iter().any(is_it) {
                     true => known.v4.remove(key, metric, target.unwrap_or_default()),
-                    // Its ways are said otherwise than when it was added.
+                    // Linux may name its ways in another form than when it was added.
                     false => known.v4.remove_where(key, |entry, gone| gone == 0 && entry.metric == metric),
                 }
             }
@@ -298,7 +278,7 @@ impl Kernel {
 
     fn note(&mut self, table: u32, prefix: Prefix, changed: Changed) {
         changed.gone.into_iter().for_each(|target| self.targets.let_go(target));
-        if changed.forwards_otherwise {
+        if changed.forwarding_changed {
             self.waiting.entry((table, prefix.family())).or_default().push(prefix);
         }
     }
@@ -503,14 +483,6 @@ impl Kernel {
         }
     }
 
-    /// What the router should have, for a comparison.
-    pub fn wanted(&self, family: Family, links: &Links) -> Wanted<'_> {
-        let joined = |target: u32| join_paths(Vec::new(), self.paths(target, links));
-        let paths = self.targets.iter().map(|(target, _)| (target, joined(target)));
-        let paths = paths.filter(|(_, paths)| !paths.is_empty()).collect();
-        Wanted { table: self.tables.get(&TABLE_MAIN), family, paths }
-    }
-
     /// The prefixes of targets that lead elsewhere now wait.
     fn spread_moved(&mut self) {
         if self.moved.is_empty() {
@@ -523,39 +495,6 @@ impl Kernel {
                 let waiting = self.waiting.entry((*number, family)).or_default();
                 table.prefixes(family).filter(leads_there).for_each(|prefix| waiting.push(prefix));
             }
-        }
-    }
-
-    /// What the router does for a target. Ways by interfaces that are not the router's are none.
-    fn paths(&self, target: u32, links: &Links) -> Vec<Path> {
-        let hops: Vec<(&Hop, u32)> = match self.targets.get(target) {
-            Some(Target::Hops(hops)) => hops.iter().map(|hop| (hop, u32::from(hop.weight))).collect(),
-            Some(Target::Object(id)) => match self.objects.get(id) {
-                Some(NextHop::Drop) => return vec![Path::new(PathAction::Drop)],
-                _ => self.hops_of(*id),
-            },
-            Some(Target::Drop) => return vec![Path::new(PathAction::Drop)],
-            Some(Target::Unreachable) => return vec![Path::new(PathAction::Unreachable)],
-            Some(Target::Prohibit) => return vec![Path::new(PathAction::Prohibit)],
-            None => return Vec::new(),
-        };
-        let most = hops.iter().map(|(_, weight)| *weight).max().unwrap_or(1);
-        let scaled = |weight: u32| if most > 255 { (weight * 255 / most).max(1) as u8 } else { weight as u8 };
-        let paths = hops.into_iter().filter_map(|(hop, weight)| path(hop, scaled(weight), links));
-        paths.take(MAX_PATHS).collect()
-    }
-
-    /// The ways of an object, with their weights. A group within a group is no way.
-    fn hops_of(&self, id: u32) -> Vec<(&Hop, u32)> {
-        let hop = |id: &u32| match self.objects.get(id) {
-            Some(NextHop::Hop(hop)) => Some(hop),
-            _ => None,
-        };
-        match self.objects.get(&id) {
-            Some(NextHop::Group(all)) => {
-                all.iter().filter_map(|(id, weight)| Some((hop(id)?, u32::from(*weight)))).collect()
-            }
-            _ => hop(&id).into_iter().map(|hop| (hop, 1)).collect(),
         }
     }
 }
@@ -578,271 +517,9 @@ fn left_of(targets: &Targets, all: &[u32], gone: &Target) -> Option<(u32, Option
         }
         _ => None,
     };
-    // The only one of its metric may be said otherwise than when it was added.
+    // Linux may name the only one of its metric in another form than when it was added.
     all.iter().find_map(without).or(match all {
         [only] if !matches!(targets.get(*only), Some(Target::Hops(_))) => Some((*only, None)),
         _ => None,
     })
-}
-
-fn path(hop: &Hop, weight: u8, links: &Links) -> Option<Path> {
-    let interface = *links.get(&hop.link)?;
-    let way = match hop.gateway {
-        Some(next_hop) if hop.on_link => PathAction::OnLink { next_hop, interface },
-        Some(next_hop) => PathAction::Via { next_hop, interface: Some(interface) },
-        // Labels need a neighbour to send them to.
-        None if !hop.labels.is_empty() => return None,
-        None => PathAction::Attached(interface),
-    };
-    let labels = Stated { labels: hop.labels.clone(), ttl: hop.ttl, ..Stated::default() };
-    Some(Path { labels: labels.shared(), ..Path::weighing(way, weight) })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// There was no such route before.
-    const FLAG_EXCLUSIVE: u16 = 0x200;
-
-    /// The router's interfaces 1 and 2 are the links 7 and 8 of Linux.
-    fn links() -> Links {
-        HashMap::from([(7, InterfaceIndex(1)), (8, InterfaceIndex(2))])
-    }
-
-    fn hop(link: u32, gateway: &str) -> Hop {
-        let gateway = (!gateway.is_empty()).then(|| gateway.parse().unwrap());
-        Hop { link, gateway, weight: 1, on_link: false, labels: vec![], ttl: None }
-    }
-
-    fn route(prefix: &str, metric: u32, target: Target) -> Route {
-        Route { table: TABLE_MAIN, prefix: prefix.parse().unwrap(), metric, target }
-    }
-
-    fn by(hops: &[Hop]) -> Target {
-        Target::Hops(hops.to_vec())
-    }
-
-    fn shown_path(path: &Path) -> String {
-        let weight = if path.weight == 1 { String::new() } else { format!("*{}", path.weight) };
-        let labels = path.labels.as_ref().map_or(String::new(), |out| format!(" labels {:?}", out.labels));
-        match path.way {
-            PathAction::Via { next_hop, interface: Some(by) } => format!("via {next_hop} {by}{weight}{labels}"),
-            PathAction::OnLink { next_hop, interface } => format!("via {next_hop} {interface}{weight} onlink{labels}"),
-            PathAction::Attached(interface) => format!("onto {interface}"),
-            PathAction::Drop => "drop".into(),
-            PathAction::Prohibit => "prohibit".into(),
-            ref other => format!("{other:?}"),
-        }
-    }
-
-    fn taken_by(kernel: &mut Kernel, links: &Links) -> Vec<String> {
-        let (batches, _) = kernel.take(links, usize::MAX);
-        let mut taken: Vec<String> = Vec::new();
-        for (prefix, paths) in batches.iter().flat_map(Batch::iter) {
-            let paths = paths.map(|paths| paths.iter().map(shown_path).collect::<Vec<_>>().join(" "));
-            taken.push(format!("{prefix} {}", paths.unwrap_or("removed".into())));
-        }
-        taken.sort();
-        taken
-    }
-
-    fn taken(kernel: &mut Kernel) -> Vec<String> {
-        taken_by(kernel, &links())
-    }
-
-    #[test]
-    fn the_router_hears_what_forwards_now() {
-        let mut kernel = Kernel::default();
-        kernel.add(&route("10.1.0.0/16", 0, by(&[hop(7, "192.0.2.1")])), FLAG_EXCLUSIVE);
-        kernel.add(&route("10.2.0.0/16", 0, Target::Prohibit), FLAG_EXCLUSIVE);
-        kernel.add(&route("10.3.0.0/16", 0, by(&[hop(9, "192.0.2.1")])), FLAG_EXCLUSIVE);
-        kernel.add(&route("2001:db8::/32", 0, by(&[hop(7, "fe80::1"), hop(9, "fe80::1")])), 0);
-        assert_eq!(
-            taken(&mut kernel),
-            [
-                "10.1.0.0/16 via 192.0.2.1 1",
-                "10.2.0.0/16 prohibit",
-                "10.3.0.0/16 removed",
-                "2001:db8::/32 via fe80::1 1"
-            ]
-        );
-        assert_eq!((kernel.backlog(), taken(&mut kernel).len()), (0, 0));
-        let other = Route { table: 100, ..route("10.4.0.0/16", 0, Target::Drop) };
-        assert!(!kernel.add(&other, 0));
-        // A change that is taken back before the router hears of it: it hears what there is now.
-        kernel.remove(&route("10.2.0.0/16", 0, Target::Prohibit));
-        kernel.add(&route("10.2.0.0/16", 0, Target::Drop), FLAG_EXCLUSIVE);
-        kernel.add(&route("10.2.0.0/16", 5, Target::Prohibit), FLAG_EXCLUSIVE);
-        assert_eq!(taken(&mut kernel), ["10.2.0.0/16 drop"; 2]);
-    }
-
-    #[test]
-    fn a_refused_batch_is_heard_again() {
-        let mut kernel = Kernel::default();
-        kernel.add(&route("10.1.0.0/16", 0, Target::Drop), FLAG_EXCLUSIVE);
-        let (_, refused) = kernel.take(&links(), 1);
-        assert_eq!(kernel.backlog(), 0);
-        kernel.give_back(refused);
-        assert_eq!(taken(&mut kernel), ["10.1.0.0/16 drop"]);
-    }
-
-    #[test]
-    fn ipv6_says_all_ways_when_one_comes_and_one_when_one_goes() {
-        let mut kernel = Kernel::default();
-        let only = |hop: &Hop| by(std::slice::from_ref(hop));
-        let (first, second) = (hop(7, "fe80::1"), hop(8, "fe80::2"));
-        kernel.add(&route("2001:db8::/32", 1024, only(&first)), FLAG_EXCLUSIVE);
-        kernel.add(&route("2001:db8::/32", 1024, by(&[first.clone(), second.clone()])), FLAG_APPEND);
-        assert_eq!(taken(&mut kernel)[0], "2001:db8::/32 via fe80::1 1 via fe80::2 2");
-        kernel.remove(&route("2001:db8::/32", 1024, only(&first)));
-        assert_eq!(taken(&mut kernel), ["2001:db8::/32 via fe80::2 2"], "the other is left");
-        kernel.add(&route("2001:db8::/32", 1024, only(&first)), FLAG_REPLACE);
-        assert_eq!(taken(&mut kernel), ["2001:db8::/32 via fe80::1 1"], "the whole set is replaced");
-        kernel.remove(&route("2001:db8::/32", 1024, only(&first)));
-        assert_eq!(taken(&mut kernel), ["2001:db8::/32 removed"]);
-    }
-
-    #[test]
-    fn ipv6_routes_of_one_metric_that_are_no_siblings_are_several() {
-        let mut kernel = Kernel::default();
-        kernel.set_object(5, NextHop::Hop(hop(7, "fe80::5")));
-        kernel.set_object(6, NextHop::Hop(hop(8, "fe80::6")));
-        kernel.add(&route("2001:db8::/32", 1024, Target::Object(5)), FLAG_EXCLUSIVE);
-        kernel.add(&route("2001:db8::/32", 1024, Target::Object(6)), FLAG_APPEND);
-        assert_eq!(taken(&mut kernel)[0], "2001:db8::/32 via fe80::5 1", "the first forwards");
-        kernel.remove(&route("2001:db8::/32", 1024, Target::Object(6)));
-        assert_eq!((kernel.backlog(), kernel.len(Family::Ip6)), (0, 1), "the first is left");
-        kernel.add(&route("2001:db8::/32", 1024, by(&[hop(8, "")])), FLAG_APPEND);
-        kernel.remove(&route("2001:db8::/32", 1024, Target::Object(5)));
-        assert_eq!(taken(&mut kernel), ["2001:db8::/32 onto 2"]);
-        // Ways that it does not have.
-        kernel.remove(&route("2001:db8::/32", 1024, by(&[hop(7, "fe80::9")])));
-        assert_eq!(kernel.len(Family::Ip6), 1);
-    }
-
-    #[test]
-    fn ipv4_routes_of_one_metric_are_several() {
-        let mut kernel = Kernel::default();
-        let to = |last: u32| by(&[hop(7, &format!("192.0.2.{last}"))]);
-        kernel.add(&route("10.0.0.0/8", 0, to(1)), FLAG_EXCLUSIVE);
-        kernel.add(&route("10.0.0.0/8", 0, to(2)), FLAG_APPEND);
-        assert_eq!(taken(&mut kernel), ["10.0.0.0/8 via 192.0.2.1 1"]);
-        kernel.remove(&route("10.0.0.0/8", 0, to(1)));
-        assert_eq!(taken(&mut kernel), ["10.0.0.0/8 via 192.0.2.2 1"]);
-        kernel.add(&route("10.0.0.0/8", 0, to(3)), 0);
-        assert_eq!(taken(&mut kernel), ["10.0.0.0/8 via 192.0.2.3 1"], "prepended");
-        kernel.add(&route("10.0.0.0/8", 0, to(4)), FLAG_REPLACE);
-        assert_eq!(taken(&mut kernel), ["10.0.0.0/8 via 192.0.2.4 1"]);
-        kernel.remove(&route("10.0.0.0/8", 0, to(4)));
-        assert_eq!(taken(&mut kernel), ["10.0.0.0/8 via 192.0.2.2 1"]);
-        // Said otherwise than it was added: it is the first of its metric.
-        kernel.remove(&route("10.0.0.0/8", 0, to(9)));
-        assert_eq!(taken(&mut kernel), ["10.0.0.0/8 removed"]);
-    }
-
-    #[test]
-    fn objects_change_and_go_under_their_routes() {
-        let mut kernel = Kernel::default();
-        kernel.add(&route("10.1.0.0/16", 0, Target::Object(10)), FLAG_EXCLUSIVE);
-        kernel.add(&route("10.2.0.0/16", 0, Target::Object(1)), FLAG_EXCLUSIVE);
-        assert_eq!(taken(&mut kernel), ["10.1.0.0/16 removed", "10.2.0.0/16 removed"], "until the objects are said");
-        kernel.set_object(1, NextHop::Hop(hop(7, "192.0.2.1")));
-        kernel.set_object(2, NextHop::Hop(hop(8, "198.51.100.1")));
-        kernel.set_object(10, NextHop::Group(vec![(1, 1), (2, 3)]));
-        let both = "10.1.0.0/16 via 192.0.2.1 1 via 198.51.100.1 2*3";
-        assert_eq!(taken(&mut kernel), [both, "10.2.0.0/16 via 192.0.2.1 1"]);
-        kernel.set_object(1, NextHop::Hop(hop(7, "192.0.2.9")));
-        assert_eq!(taken(&mut kernel)[1], "10.2.0.0/16 via 192.0.2.9 1");
-        // Said again, and behind another of the same metric.
-        kernel.add(&route("10.2.0.0/16", 0, Target::Object(2)), FLAG_APPEND);
-        kernel.add(&route("10.2.0.0/16", 0, Target::Object(2)), FLAG_REPLACE);
-        assert_eq!(kernel.backlog(), 0, "the first forwards still");
-        kernel.remove(&route("10.2.0.0/16", 0, Target::Object(2)));
-        // The interface of one goes down: the group loses it, and routes by it alone go.
-        kernel.link_down(7);
-        assert_eq!(taken(&mut kernel), ["10.1.0.0/16 via 198.51.100.1 2*3", "10.2.0.0/16 removed"]);
-        kernel.remove_object(2);
-        assert_eq!(taken(&mut kernel), ["10.1.0.0/16 removed"]);
-        assert!(kernel.objects().is_empty(), "a group without members is none");
-    }
-
-    #[test]
-    fn ipv4_routes_go_with_their_link_without_a_word() {
-        let mut kernel = Kernel::default();
-        kernel.add(&route("10.1.0.0/16", 0, by(&[hop(7, "192.0.2.1")])), FLAG_EXCLUSIVE);
-        kernel.add(&route("10.1.0.0/16", 9, by(&[hop(8, "198.51.100.1")])), FLAG_EXCLUSIVE);
-        kernel.add(&route("10.2.0.0/16", 0, by(&[hop(7, "192.0.2.1"), hop(8, "198.51.100.1")])), FLAG_EXCLUSIVE);
-        kernel.add(&route("2001:db8::/32", 0, by(&[hop(7, "fe80::1")])), FLAG_EXCLUSIVE);
-        taken(&mut kernel);
-        kernel.link_down(7);
-        assert_eq!(taken(&mut kernel), ["10.1.0.0/16 via 198.51.100.1 2"], "of IPv6 routes it says so");
-    }
-
-    #[test]
-    fn a_look_finds_what_is_gone_and_believes_messages_more() {
-        let mut kernel = Kernel::default();
-        let drop = |prefix: &str| route(prefix, 0, Target::Drop);
-        for prefix in ["10.1.0.0/16", "10.2.0.0/16", "10.3.0.0/16"] {
-            kernel.add(&drop(prefix), FLAG_EXCLUSIVE);
-        }
-        kernel.add(&drop("2001:db8::/32"), FLAG_EXCLUSIVE);
-        taken(&mut kernel);
-        kernel.begin_look();
-        // One more of the same metric: the first, which the look sees later, is not taken for gone.
-        kernel.add(&route("10.1.0.0/16", 0, Target::Prohibit), FLAG_APPEND);
-        kernel.see(&drop("10.1.0.0/16"));
-        kernel.see(&drop("10.4.0.0/16"));
-        // Said gone after the look began: the look has seen it before.
-        kernel.remove(&drop("10.2.0.0/16"));
-        kernel.see(&drop("10.2.0.0/16"));
-        kernel.add(&drop("10.5.0.0/16"), FLAG_EXCLUSIVE);
-        assert_eq!(kernel.end_look(Family::Ip4), (1, false));
-        kernel.remove(&route("10.1.0.0/16", 0, Target::Prohibit));
-        kernel.finish_look();
-        let left = ["10.2.0.0/16 removed", "10.3.0.0/16 removed", "10.4.0.0/16 drop", "10.5.0.0/16 drop"];
-        assert_eq!(taken(&mut kernel), left);
-        assert_eq!((kernel.len(Family::Ip4), kernel.len(Family::Ip6)), (3, 1));
-        // The same again changes nothing, and costs the router nothing.
-        kernel.begin_look();
-        ["10.1.0.0/16", "10.4.0.0/16", "10.5.0.0/16"].iter().for_each(|prefix| kernel.see(&drop(prefix)));
-        assert_eq!((kernel.end_look(Family::Ip4), kernel.backlog()), ((0, true), 0));
-    }
-
-    #[test]
-    fn routes_follow_when_an_interface_becomes_the_routers() {
-        let mut kernel = Kernel::default();
-        kernel.add(&route("10.1.0.0/16", 0, by(&[hop(7, "192.0.2.1")])), FLAG_EXCLUSIVE);
-        assert_eq!(taken_by(&mut kernel, &Links::new()), ["10.1.0.0/16 removed"]);
-        kernel.links_changed(&BTreeSet::from([8]));
-        assert_eq!(kernel.backlog(), 0, "not by that one");
-        kernel.links_changed(&BTreeSet::from([7]));
-        assert_eq!(taken(&mut kernel), ["10.1.0.0/16 via 192.0.2.1 1"]);
-        kernel.add(&route("10.2.0.0/16", 0, Target::Drop), FLAG_EXCLUSIVE);
-        kernel.remove(&route("10.2.0.0/16", 0, Target::Drop));
-        let mut other = Kernel::default();
-        other.forget(&kernel);
-        let gone: BTreeSet<String> = taken(&mut other).into_iter().collect();
-        let both = ["10.1.0.0/16 removed", "10.2.0.0/16 removed"].map(String::from);
-        assert_eq!(gone, BTreeSet::from(both), "also what the router has not heard of yet");
-    }
-
-    #[test]
-    fn ways_have_weights_labels_and_links_of_their_own() {
-        let mut kernel = Kernel::default();
-        let heavy = Hop { weight: 512, on_link: true, ..hop(8, "198.51.100.1") };
-        kernel.add(&route("10.1.0.0/16", 0, by(&[hop(7, "192.0.2.1"), heavy])), FLAG_EXCLUSIVE);
-        kernel.add(&route("10.2.0.0/16", 0, by(&[hop(7, "")])), FLAG_EXCLUSIVE);
-        kernel.add(&route("10.3.0.0/16", 0, by(&[Hop { labels: vec![16], ..hop(7, "") }])), FLAG_EXCLUSIVE);
-        kernel.add(&route("10.4.0.0/16", 0, by(&[Hop { labels: vec![16], ..hop(7, "192.0.2.1") }])), FLAG_EXCLUSIVE);
-        assert_eq!(
-            taken(&mut kernel),
-            [
-                "10.1.0.0/16 via 192.0.2.1 1 via 198.51.100.1 2*255 onlink",
-                "10.2.0.0/16 onto 1",
-                "10.3.0.0/16 removed",
-                "10.4.0.0/16 via 192.0.2.1 1 labels [16]"
-            ]
-        );
-    }
 }

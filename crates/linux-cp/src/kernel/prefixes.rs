@@ -64,7 +64,7 @@ impl<K> Default for Prefixes<K> {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Changed {
     pub gone: Vec<u32>,
-    pub forwards_otherwise: bool,
+    pub forwarding_changed: bool,
 }
 
 impl<K: Copy + Eq + Hash> Prefixes<K> {
@@ -96,13 +96,13 @@ impl<K: Copy + Eq + Hash> Prefixes<K> {
         // By far the most.
         let Slot::Occupied(mut first) = self.first.entry(key) else {
             self.first.insert(key, entry);
-            return Changed { gone: Vec::new(), forwards_otherwise: true };
+            return Changed { gone: Vec::new(), forwarding_changed: true };
         };
         if !self.several.contains_key(&key) {
             let before = *first.get();
             if before.metric == metric && matches!(place, Place::Replaces | Place::ReplacesAll) {
                 first.insert(entry);
-                return Changed { gone: vec![before.target()], forwards_otherwise: before.target() != target };
+                return Changed { gone: vec![before.target()], forwarding_changed: before.target() != target };
             }
         }
         self.change(key, |all| {
@@ -163,7 +163,7 @@ impl<K: Copy + Eq + Hash> Prefixes<K> {
                 return Changed::default();
             }
             self.first.remove(&key);
-            return Changed { gone: vec![target], forwards_otherwise: true };
+            return Changed { gone: vec![target], forwarding_changed: true };
         }
         if !self.first.contains_key(&key) {
             return Changed::default();
@@ -194,7 +194,7 @@ impl<K: Copy + Eq + Hash> Prefixes<K> {
         if all.len() > 1 {
             self.several.insert(key, all);
         }
-        Changed { gone, forwards_otherwise: after.map(Entry::target) != Some(before.target()) }
+        Changed { gone, forwarding_changed: after.map(Entry::target) != Some(before.target()) }
     }
 
     /// A look begins: what it does not see is not marked.
@@ -232,14 +232,14 @@ mod tests {
     #[test]
     fn the_lowest_metric_forwards_whatever_came_first() {
         let mut prefixes = Prefixes::default();
-        assert!(prefixes.add(1, 20, 7, Place::First).forwards_otherwise);
-        assert!(!prefixes.add(1, 30, 8, Place::First).forwards_otherwise);
-        assert!(prefixes.add(1, 10, 9, Place::First).forwards_otherwise);
+        assert!(prefixes.add(1, 20, 7, Place::First).forwarding_changed);
+        assert!(!prefixes.add(1, 30, 8, Place::First).forwarding_changed);
+        assert!(prefixes.add(1, 10, 9, Place::First).forwarding_changed);
         assert_eq!(of(&prefixes, 1), [(10, 9), (20, 7), (30, 8)]);
         assert_eq!(prefixes.remove(1, 20, 9), Changed::default(), "of another metric");
         let gone = prefixes.remove(1, 10, 9);
-        assert_eq!((gone.gone, gone.forwards_otherwise, prefixes.forwards(1)), (vec![9], true, Some(7)));
-        assert!(!prefixes.remove(1, 30, 8).forwards_otherwise);
+        assert_eq!((gone.gone, gone.forwarding_changed, prefixes.forwards(1)), (vec![9], true, Some(7)));
+        assert!(!prefixes.remove(1, 30, 8).forwarding_changed);
         assert!(prefixes.several.is_empty(), "one is left");
         prefixes.remove(1, 20, 7);
         assert_eq!((prefixes.len(), prefixes.forwards(1)), (0, None));
@@ -249,15 +249,15 @@ mod tests {
     fn routes_of_one_metric_have_an_order() {
         let mut prefixes = Prefixes::default();
         prefixes.add(1, 0, 1, Place::First);
-        assert!(!prefixes.add(1, 0, 2, Place::Last).forwards_otherwise);
-        assert!(prefixes.add(1, 0, 3, Place::First).forwards_otherwise);
+        assert!(!prefixes.add(1, 0, 2, Place::Last).forwarding_changed);
+        assert!(prefixes.add(1, 0, 3, Place::First).forwarding_changed);
         assert_eq!(of(&prefixes, 1), [(0, 3), (0, 1), (0, 2)]);
         let replaced = prefixes.add(1, 0, 4, Place::Replaces);
         assert_eq!((replaced.gone, of(&prefixes, 1)), (vec![3], vec![(0, 4), (0, 1), (0, 2)]));
         let replaced = prefixes.add(1, 0, 5, Place::ReplacesAll);
         assert_eq!((replaced.gone, of(&prefixes, 1)), (vec![4, 1, 2], vec![(0, 5)]));
         let same = prefixes.add(1, 0, 5, Place::Replaces);
-        assert_eq!((same.gone, same.forwards_otherwise), (vec![5], false));
+        assert_eq!((same.gone, same.forwarding_changed), (vec![5], false));
         // Two of the same target: one goes.
         prefixes.add(1, 0, 5, Place::Last);
         prefixes.remove(1, 0, 5);
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(prefixes.see(1, 5, 2), (false, Changed::default()));
         assert_eq!(prefixes.see(3, 0, 1), (false, Changed::default()));
         let (is_new, changed) = prefixes.see(4, 0, 1);
-        assert!(is_new && changed.forwards_otherwise);
+        assert!(is_new && changed.forwarding_changed);
         prefixes.add(5, 0, 1, Place::First);
         let mut unseen = prefixes.unseen();
         unseen.sort_unstable();

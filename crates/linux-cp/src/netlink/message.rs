@@ -94,6 +94,14 @@ pub fn error_of(message: &Message<'_>) -> Option<i32> {
     (code != 0).then_some(code.saturating_neg())
 }
 
+/// An attribute with its padding, for tests.
+#[cfg(test)]
+pub fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let length = (ATTRIBUTE_HEADER + value.len()) as u16;
+    let padding = vec![0; value.len().next_multiple_of(4) - value.len()];
+    [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value, &padding].concat()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -82,13 +82,7 @@ fn members(bytes: &[u8]) -> Result<Vec<(u32, u16)>, Malformed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-        let length = (4 + value.len()) as u16;
-        let padding = vec![0; value.len().next_multiple_of(4) - value.len()];
-        [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value, &padding].concat()
-    }
-
+    use crate::netlink::message::attribute;
     #[test]
     fn objects_are_single_ones_or_groups() {
         let with = |attributes: &[Vec<u8>]| {

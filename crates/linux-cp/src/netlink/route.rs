@@ -265,14 +265,7 @@ pub fn labels(encap: &[u8]) -> Result<(Vec<u32>, Option<u8>), Malformed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// An attribute with its padding.
-    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-        let length = (4 + value.len()) as u16;
-        let padding = vec![0; value.len().next_multiple_of(4) - value.len()];
-        [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value, &padding].concat()
-    }
-
+    use crate::netlink::message::attribute;
     /// A route of a family and type, with attributes.
     fn route(family: u8, length: u8, kind: u8, attributes: &[Vec<u8>]) -> Vec<u8> {
         let header = [family, length, 0, 0, 254, 4, 0, kind, 0, 0, 0, 0];
