@@ -91,6 +91,21 @@ class Stream:
         return self.sent - self.came
 
 
+def seconds_of(stat):
+    """A thread's or process' name, and for how many seconds it had a core."""
+    name, rest = stat.read_text().split("(", 1)[1].rsplit(")", 1)
+    return name, sum(map(int, rest.split()[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def shares(router, here, there):
+    """Who had the cores: the threads of the router, and both BIRDs."""
+    tasks = pathlib.Path(f"/proc/{router.process.pid}/task").glob("*/stat")
+    all_of_them = [seconds_of(stat) for stat in tasks]
+    birds = [("BIRD in Linux", here), ("BIRD on the wire", there)]
+    all_of_them += [(name, seconds_of(pathlib.Path(f"/proc/{bird.process.pid}/stat"))[1]) for name, bird in birds]
+    return ", ".join(f"{name} {seconds:.1f}" for name, seconds in all_of_them if seconds >= 0.1)
+
+
 def session(here, there, kernel_has, router_has):
     """Brings the session up. Gives the seconds until the kernel had all routes, and until the router had them."""
     here.say("enable", "peer")
@@ -156,6 +171,7 @@ def full_table(with_router):
                 differences = router.cli_json("show lcp audit")["differences"]
                 print(f"  overruns {shown['overruns']}, batches {shown['batches']}, differences {differences}")
                 print(f"  longest lag {shown['longest_lag_us'] / 1000:.0f} ms")
+                print(f"  seconds of a core, the audit included: {shares(router, here, there)}")
             return times, lost
         finally:
             lab.tear_down()
