@@ -1,10 +1,13 @@
 #!/bin/sh
 # Fetches Debian's kernel for virtual machines, for tests whose peer must do what this
 # machine's kernel cannot (802.1Q). It is unpacked into the directory given, never
-# installed: vmlinuz, and the modules that the peer loads.
+# installed: vmlinuz, and the modules that are named behind it.
+#
+# usage: guest-kernel.sh DIRECTORY MODULE...
 set -eu
 
 into=$1
+shift
 kernel_package() {
     apt-cache depends linux-image-cloud-amd64 2>/dev/null |
         sed -n 's/^ *Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1
@@ -23,8 +26,7 @@ cd "$scratch"
 download || { apt-get update -qq && download; }
 dpkg -x ./*.deb unpacked
 mkdir -p "$into/modules"
-for module in virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci failover net_failover \
-    virtio_net llc stp garp mrp 8021q; do
+for module; do
     find unpacked/lib/modules -name "$module.ko" -exec cp {} "$into/modules/" \;
 done
 # Last, for its presence says that all is there.

@@ -26,7 +26,7 @@ TAGS = {
 def tagging(lab, tmp_path):
     """The router with four sub-interfaces, the guest with as many, a host behind e1."""
     router = lab.router()
-    guest = Guest(lab, router.host, "to-e0", tmp_path)
+    guest = Guest.as_peer(router.host, "to-e0", tmp_path)
     router.host.ip("link", "set", "to-e0", "up")
     router.batch(
         "create host-interface to-e0 name e0\n"
@@ -90,7 +90,7 @@ def test_full_size_and_fragmented_pings_pass_a_tag(tagging):
 def test_a_linux_peer_finds_its_addresses_and_routes_behind_each_kind_of_tag(lab, tmp_path):
     """The router advertises itself on three sub-interfaces, and the guest does the rest."""
     router = lab.router()
-    guest = Guest(lab, router.host, "to-e0", tmp_path, ip6=True)
+    guest = Guest.as_peer(router.host, "to-e0", tmp_path, ip6=True)
     router.host.ip("link", "set", "to-e0", "up")
     kinds = {
         "v100": ("100", "2001:db8:100"),

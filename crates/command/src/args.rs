@@ -45,6 +45,19 @@ impl Args {
         self.optional_text(name).ok_or_else(|| missing(name))
     }
 
+    /// All values as written, in repetitions too.
+    pub fn texts(&self) -> Vec<&str> {
+        let mut texts = Vec::new();
+        for (_, entry) in &self.entries {
+            match entry {
+                Entry::Flag => {}
+                Entry::Text(text) => texts.push(text.as_str()),
+                Entry::Group(group) => texts.extend(group.texts()),
+            }
+        }
+        texts
+    }
+
     /// All values of a parameter, in repetitions too.
     pub(crate) fn all_texts<'a>(&'a self, name: &str, into: &mut Vec<&'a str>) {
         for (of, entry) in &self.entries {

@@ -9,6 +9,9 @@ type Handler<C> = Box<dyn Fn(&mut C, &Args) -> Result<Box<dyn Reply>, CommandErr
 /// Whether a command may reach what a parameter names.
 pub(crate) type Guard<C> = fn(&C, PathKind, &str) -> Result<(), CommandError>;
 
+/// Hears of a command that stated configuration.
+pub(crate) type Configured<C> = fn(&mut C, &Args);
+
 /// One command: its grammar, its help sentence and what it does to the context `C`.
 pub struct Command<C> {
     pub(crate) name: String,
@@ -24,6 +27,7 @@ pub struct Command<C> {
     configures: bool,
     of_session: bool,
     pub(crate) guard: Option<Guard<C>>,
+    pub(crate) configured: Option<Configured<C>>,
     handler: Handler<C>,
 }
 
@@ -50,6 +54,7 @@ impl<C> Command<C> {
             configures: false,
             of_session: false,
             guard: None,
+            configured: None,
             handler: Box::new(handler),
         }
     }
@@ -138,6 +143,9 @@ impl<C> Command<C> {
     /// The guard's, when a parameter names what it may not reach, and the handler's, with the command's name before it.
     pub fn run(&self, context: &mut C, args: &Args) -> Result<Box<dyn Reply>, CommandError> {
         let outcome = self.check_paths(context, args).and_then(|()| (self.handler)(context, args));
+        if let (Ok(_), Some(hears)) = (&outcome, self.configured.filter(|_| self.configures)) {
+            hears(context, args);
+        }
         outcome.map_err(|error| error.within(&self.name))
     }
 

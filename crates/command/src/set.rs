@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::command::Guard;
+use crate::command::{Configured, Guard};
 use crate::line::{self, Word};
 use crate::matcher::{self, Input, Mismatch, did_you_mean, one_of, quoted};
 use crate::options::{Becomes, KnownOption};
@@ -115,6 +115,8 @@ pub struct CommandSet<C> {
     open: Option<usize>,
     /// Decides whether a command may reach a path.
     guard: Option<Guard<C>>,
+    /// Hears of each command that stated configuration.
+    configured: Option<Configured<C>>,
 }
 
 impl<C> Default for CommandSet<C> {
@@ -134,6 +136,7 @@ impl<C> CommandSet<C> {
             sections: Vec::new(),
             open: None,
             guard: None,
+            configured: None,
         };
         set.section(SESSION_SECTION, "");
         set.add(
@@ -186,6 +189,7 @@ impl<C> CommandSet<C> {
     pub fn add(&mut self, mut command: Command<C>) -> &mut Self {
         command.section = self.open;
         command.guard = self.guard;
+        command.configured = self.configured;
         let mut node = &mut self.root;
         for word in &command.path {
             node = node.children.entry(word.clone()).or_default();
@@ -202,6 +206,12 @@ impl<C> CommandSet<C> {
     /// whether it may reach it. So no handler can forget to.
     pub fn guard_paths(&mut self, guard: fn(&C, PathKind, &str) -> Result<(), CommandError>) {
         self.guard = Some(guard);
+    }
+
+    /// Has each command that is added from now on and that states configuration call this when it was carried out, with
+    /// its parameters.
+    pub fn when_configured(&mut self, hears: Configured<C>) {
+        self.configured = Some(hears);
     }
 
     /// Makes a line that begins with these words fail with `why`.

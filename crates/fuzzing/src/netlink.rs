@@ -23,6 +23,7 @@ pub fn run(input: &[u8]) {
         }
         for message in Messages(datagram).flatten() {
             let _ = kernel.hear(&message, what & LOOK != 0);
+            let _ = linux_cp::parse_link(message.payload);
         }
         if what & LOOK != 0 {
             for family in Family::ALL {

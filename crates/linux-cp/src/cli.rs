@@ -76,6 +76,19 @@ pub fn register(set: &mut CommandSet<Router>) {
         .configures(),
     );
     set.add(
+        Command::new(
+            "lcp lcp-auto-subint {on | off : state}",
+            "Give each sub-interface of an interface that has a pair one by itself, or not. Its name in Linux is that \
+             of the parent's pair with the number of the sub-interface.",
+            |router: &mut Router, args: &Args| {
+                control::set_subs(router, matches!(args.text("state")?, "on" | "enable"));
+                reply(Done)
+            },
+        )
+        .also("lcp lcp-auto-subint {enable | disable : state}")
+        .configures(),
+    );
+    set.add(
         Command::new("show lcp [phy <interface:interface>]", "Show the pairs, or that of one interface.", show)
             .example("show lcp"),
     );
@@ -152,10 +165,11 @@ fn show(router: &mut Router, args: &Args) -> Answer {
         tap: name(pair.tap),
         host: pair.host.clone(),
         namespace: pair.namespace.clone(),
+        kind: if pair.vlan.is_some() { "vlan" } else { "tap" },
     };
     let default_namespace = pairs.default_namespace().map(str::to_string);
-    let lcp_sync = pairs.is_synchronous();
-    reply(ShowLcp { default_namespace, lcp_sync, pairs: chosen.map(shown).collect() })
+    let (lcp_auto_subint, lcp_sync) = (pairs.makes_subs(), pairs.is_synchronous());
+    reply(ShowLcp { default_namespace, lcp_auto_subint, lcp_sync, pairs: chosen.map(shown).collect() })
 }
 
 #[derive(Serialize)]
@@ -168,11 +182,14 @@ struct ShownPair {
     /// The name in Linux.
     host: String,
     namespace: Option<String>,
+    /// `vlan`: a VLAN link above the side of the parent. `tap`: all others.
+    kind: &'static str,
 }
 
 #[derive(Serialize)]
 struct ShowLcp {
     default_namespace: Option<String>,
+    lcp_auto_subint: bool,
     lcp_sync: bool,
     pairs: Vec<ShownPair>,
 }
@@ -180,9 +197,11 @@ struct ShowLcp {
 impl fmt::Display for ShowLcp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "lcp default netns '{}'", self.default_namespace.as_deref().unwrap_or("<unset>"))?;
-        writeln!(f, "lcp lcp-sync {}", if self.lcp_sync { "on" } else { "off" })?;
-        for ShownPair { index, phy, tap, host, namespace } in &self.pairs {
-            write!(f, "itf-pair: [{index}] {phy} {tap} {host} type tap")?;
+        let state = |on: bool| if on { "on" } else { "off" };
+        writeln!(f, "lcp lcp-auto-subint {}", state(self.lcp_auto_subint))?;
+        writeln!(f, "lcp lcp-sync {}", state(self.lcp_sync))?;
+        for ShownPair { index, phy, tap, host, namespace, kind } in &self.pairs {
+            write!(f, "itf-pair: [{index}] {phy} {tap} {host} type {kind}")?;
             match namespace {
                 Some(namespace) => writeln!(f, " netns {namespace}")?,
                 None => writeln!(f)?,

@@ -2,17 +2,14 @@
 
 use crate::error::LcpError;
 use crate::netlink::request::Seen;
-use crate::pair::{OWN_NAMESPACE, PairConfig};
-use crate::state::{Pair, Pairs, Way};
-use crate::{from_host, from_linux, sync, to_host};
+use crate::pair::{self, PairConfig};
+use crate::state::{Pair, Pairs};
+use crate::{from_linux, sync, vlan, ways};
 use graph::InterfaceIndex;
 use router::capability::{Change, Notice, Statement};
 use router::interface::kind::InterfaceConfig;
 use router::{Error, Router};
 use std::net::IpAddr;
-
-/// The arcs of [`to_host::NODES`].
-const ARCS: [&str; 4] = ["ip4-local", "ip6-local", "arp", "l2-input"];
 
 /// Makes a pair: an interface of this name in Linux, which is down. Its Ethernet address and MTU are those of the
 /// router's interface. Without a namespace it is in the default one.
@@ -26,21 +23,26 @@ pub fn create(
     namespace: Option<&str>,
 ) -> Result<InterfaceIndex, Error> {
     let interface = router.interfaces.get(phy)?;
-    let name = || interface.name.clone();
-    check_free(router, phy, name())?;
+    let name = interface.name.clone();
+    if is_stated_now(router, phy, host, namespace) {
+        return Ok(router.state::<Pairs>().of(phy).map_or(phy, |pair| pair.tap));
+    }
+    check_free(router, phy, name.clone())?;
+    let interface = router.interfaces.get(phy)?;
     if interface.sub.is_some() {
-        return Err(LcpError::SubInterface(name()).into());
+        vlan::create(router, phy, host, namespace)?;
+        return router.state::<Pairs>().of(phy).map(|pair| pair.tap).ok_or_else(|| LcpError::NoPair(name).into());
     }
     if router.is_tunnel(phy) {
-        return Err(LcpError::NoFrames(name()).into());
+        return Err(LcpError::NoFrames(name).into());
     }
     drivers::check_host_name(host)?;
     let pairs = router.state::<Pairs>();
     let config = PairConfig {
         phy,
-        phy_name: name(),
+        phy_name: name,
         host: host.into(),
-        namespace: namespace.or(pairs.default_namespace()).filter(|name| *name != OWN_NAMESPACE).map(str::to_string),
+        namespace: namespace.or(pairs.default_namespace()).and_then(pair::namespace_of).map(str::to_string),
         mac: Some(interface.mac),
         mtu: interface.mtu,
         queues: pairs.startup.queues,
@@ -49,17 +51,32 @@ pub fn create(
     let tap_name = config.default_name(router);
     router.operation(|router| {
         let tap = router.create(&tap_name, Box::new(config))?;
-        let pair = Pair { phy, tap, host: host.into(), namespace, link: None, seen: Seen::default() };
-        let made = connect(router, pair).and_then(|()| router.set_admin(tap, true));
+        let pair = Pair { phy, tap, host: host.into(), namespace, vlan: None, link: None, seen: Seen::default() };
+        let made = ways::connect(router, pair).and_then(|()| router.set_admin(tap, true));
         if let Err(error) = made {
             disconnect(router, phy);
             router.delete_interface(tap)?;
             return Err(error);
         }
         sync::begin(router, phy);
-        from_linux::begin(router, phy);
+        from_linux::begin(router, phy, true);
+        vlan::above_of(router, phy);
         Ok(tap)
     })
+}
+
+/// An operator states a pair that came by itself: it is stated from now on. Whether it was there.
+fn is_stated_now(router: &mut Router, phy: InterfaceIndex, host: &str, namespace: Option<&str>) -> bool {
+    let Some(pair) = router.state_mut::<Pairs>().by_phy.get_mut(&phy) else { return false };
+    let is_same =
+        pair.host == host && namespace.is_none_or(|named| pair::namespace_of(named) == pair.namespace.as_deref());
+    match &mut pair.vlan {
+        Some(vlan) if is_same && !vlan.is_stated => {
+            vlan.is_stated = true;
+            true
+        }
+        _ => false,
+    }
 }
 
 /// Makes a pair of two interfaces of the router: `tap` leads to Linux already, where its other end has this name.
@@ -74,8 +91,8 @@ pub fn join(router: &mut Router, phy: InterfaceIndex, tap: InterfaceIndex, host:
     if phy == tap {
         return Err(LcpError::ToItself(router.interfaces.get(phy)?.name.clone()).into());
     }
-    let (namespace, link, seen) = Default::default();
-    let joined = connect(router, Pair { phy, tap, host: host.into(), namespace, link, seen });
+    let (namespace, vlan, link, seen) = Default::default();
+    let joined = ways::connect(router, Pair { phy, tap, host: host.into(), namespace, vlan, link, seen });
     joined.inspect_err(|_| disconnect(router, phy))
 }
 
@@ -99,6 +116,10 @@ pub fn delete(router: &mut Router, phy: InterfaceIndex) -> Result<(), Error> {
     let Some(pair) = router.state::<Pairs>().of(phy) else {
         return Err(LcpError::NoPair(interface.name.clone()).into());
     };
+    if pair.vlan.is_some() {
+        vlan::end(router, phy, true);
+        return Ok(());
+    }
     // The pair ends when its TAP leaves.
     router.delete_interface(pair.tap)
 }
@@ -121,67 +142,33 @@ pub fn set_sync(router: &mut Router, on: bool) {
     }
 }
 
-/// Packets take the ways of the pair.
-fn connect(router: &mut Router, pair: Pair) -> Result<(), Error> {
-    let (phy, tap) = (pair.phy, pair.tap);
+/// Has sub-interfaces of interfaces with pairs get pairs by themselves from now on, or no longer. Those that they have
+/// stay.
+pub fn set_subs(router: &mut Router, on: bool) {
     let pairs = router.state_mut::<Pairs>();
-    pairs.by_tap.insert(tap, phy);
-    pairs.by_phy.insert(phy, pair);
-    for (arc, node) in ARCS.into_iter().zip(to_host::NODES) {
-        router.graph.set_feature(arc, node, phy, true)?;
-    }
-    router.graph.set_feature(drivers::input::ARC, from_host::NODE, tap, true)?;
-    publish(router, phy)
+    pairs.stated_subs = if on == pairs.startup.subs { None } else { Some(on) };
+    let all: Vec<InterfaceIndex> = pairs.by_phy.keys().copied().collect();
+    all.into_iter().for_each(|phy| vlan::above_of(router, phy));
 }
 
-/// Publishes the ways of a pair for nodes. That to Linux is open while the interface there is up. Only then packets to
-/// all groups are taken: the router is a member of few.
-fn publish(router: &mut Router, phy: InterfaceIndex) -> Result<(), Error> {
-    let pairs = router.state::<Pairs>();
-    let Some(&Pair { tap, .. }) = pairs.of(phy) else { return Ok(()) };
-    let (mac, is_open) = (router.interfaces.get(phy)?.mac, router.interfaces.get(tap)?.is_usable());
-    pairs.to_host.set(phy, Some(Way { to: tap, mac, is_open }));
-    pairs.from_host.set(tap, Some(Way { to: phy, mac, is_open: true }));
-    router.set_all_groups(phy, is_open)
-}
-
-/// Takes back what [`connect`] did, as far as it was done.
 fn disconnect(router: &mut Router, phy: InterfaceIndex) {
-    let pairs = router.state_mut::<Pairs>();
-    let Some(pair) = pairs.by_phy.remove(&phy) else { return };
-    let Pair { tap, namespace, .. } = pair.clone();
-    // A namespace of this name may be another one when the next pair is made there.
-    if pairs.by_phy.values().all(|pair| pair.namespace != namespace) {
-        pairs.netlinks.remove(&namespace);
+    if let Some(pair) = ways::disconnect(router, phy) {
+        from_linux::end(router, &pair);
     }
-    pairs.by_tap.remove(&tap);
-    pairs.to_host.set(phy, None);
-    pairs.from_host.set(tap, None);
-    let ways = ARCS.into_iter().zip(to_host::NODES).map(|(arc, node)| (arc, node, phy));
-    for (arc, node, interface) in ways.chain([(drivers::input::ARC, from_host::NODE, tap)]) {
-        if let Err(error) = router.graph.set_feature(arc, node, interface, false) {
-            log::error!("{node} stays enabled on interface {interface}: {error}");
-        }
-    }
-    if let Err(error) = router.set_all_groups(phy, false) {
-        log::error!("interface {phy} receives all groups still: {error}");
-    }
-    from_linux::end(router, &pair);
 }
 
 /// A pair ends with either side.
 pub(crate) fn hears(router: &mut Router, notice: &Notice) {
-    let changed = match notice {
-        Notice::Mac(phy) => Some(*phy),
-        Notice::LinkState { interface, .. } | Notice::State { interface, .. } => {
-            router.state::<Pairs>().by_tap.get(interface).copied()
-        }
-        _ => None,
+    let published = match notice {
+        Notice::Mac(phy) => ways::publish(router, *phy),
+        Notice::LinkState { interface, .. } | Notice::State { interface, .. } => ways::publish_all(router, *interface),
+        _ => Ok(()),
     };
-    if let Some(phy) = changed
-        && let Err(error) = publish(router, phy)
-    {
-        log::error!("the pair of interface {phy} is not up to date: {error}");
+    if let Err(error) = published {
+        log::error!("a pair is not up to date: {error}");
+    }
+    if let Notice::Created(interface) = notice {
+        vlan::automatic(router, *interface);
     }
     if let Notice::Renamed { interface, .. } = notice {
         renamed(router, *interface);
@@ -192,10 +179,12 @@ pub(crate) fn hears(router: &mut Router, notice: &Notice) {
         && !matches!(address.address(), IpAddr::V6(address) if address.is_unicast_link_local())
         && !router.state::<Pairs>().refused.is_empty()
     {
-        from_linux::look_again(router);
+        vlan::end_gone(router, from_linux::look_again);
     }
     let Notice::Leaving(leaving) = notice else { return };
     if let Some(phy) = router.state::<Pairs>().by_tap.get(leaving).copied() {
+        // Linux removes the VLAN links with the one below, all at once.
+        vlan::end_above(router, phy, false);
         return disconnect(router, phy);
     }
     if router.state::<Pairs>().of(*leaving).is_some()
@@ -208,7 +197,8 @@ pub(crate) fn hears(router: &mut Router, notice: &Notice) {
 
 /// The command that makes the pair has the interface's name in it.
 fn renamed(router: &mut Router, phy: InterfaceIndex) {
-    let Some(tap) = router.state::<Pairs>().of(phy).map(|pair| pair.tap) else { return };
+    let Some(pair) = router.state::<Pairs>().of(phy).filter(|pair| pair.vlan.is_none()) else { return };
+    let tap = pair.tap;
     let Ok(name) = router.interfaces.get(phy).map(|interface| interface.name.clone()) else { return };
     let Ok(interface) = router.interfaces.get_mut(tap) else { return };
     if let Some(config) = interface.options::<PairConfig>().cloned() {
@@ -229,6 +219,10 @@ pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     let pairs = router.state::<Pairs>();
     if let Some(on) = pairs.stated_sync {
         let said = |on: bool| format!("lcp lcp-sync {}", if on { "on" } else { "off" });
+        into.push(Statement::new(said(on), said(!on)));
+    }
+    if let Some(on) = pairs.stated_subs {
+        let said = |on: bool| format!("lcp lcp-auto-subint {}", if on { "on" } else { "off" });
         into.push(Statement::new(said(on), said(!on)));
     }
     if let Some(stated) = &pairs.stated_namespace {

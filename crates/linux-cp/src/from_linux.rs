@@ -4,15 +4,12 @@
 //! A message says only that something changed. Control then looks at the link as it is, and takes over what differs
 //! from the last look. So a message that is late, because the router changed the link itself meanwhile, does nothing.
 
-use crate::audit;
-use crate::follow::{Counts, Event, Namespace, Order, Reader};
+use crate::follow::{Counts, Namespace, Order, Reader};
 use crate::netlink::neighbour::Standing;
 use crate::netlink::request::Seen;
 use crate::state::{Pair, Pairs};
-use crate::sync;
+use crate::{sync, ways};
 use graph::InterfaceIndex;
-use router::ip::bulk::Batch;
-use router::ip::route::Source;
 use router::neighbour::NeighbourKey;
 use router::{Devices, Error, Router};
 use rustix::io::Errno;
@@ -21,8 +18,8 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use wire::Prefix;
 
-/// Linux is followed on a link that was found.
-pub fn begin(router: &mut Router, phy: InterfaceIndex) {
+/// Linux is followed on a link that was found, or on a new one.
+pub fn begin(router: &mut Router, phy: InterfaceIndex, is_new: bool) {
     if router.devices() == Devices::DryRun {
         return;
     }
@@ -37,7 +34,7 @@ pub fn begin(router: &mut Router, phy: InterfaceIndex) {
     let counts = pairs.counts.entry(namespace.clone()).or_default().clone();
     settle_routes(pairs);
     if let Some(reader) = &pairs.reader {
-        reader.order(Order::Follow { namespace, link, interface: phy, counts });
+        reader.order(Order::Follow { namespace, link, interface: phy, is_new, counts });
     }
 }
 
@@ -89,71 +86,9 @@ pub fn settle_routes(pairs: &mut Pairs) {
     }
 }
 
-/// Control hears of the reader.
-pub fn handle(router: &mut Router, event: Event) {
-    match event {
-        Event::Links { namespace, links, was_down, lost } => {
-            let pairs = router.state::<Pairs>().iter().filter(|pair| pair.namespace == namespace);
-            let changed =
-                pairs.filter_map(|pair| Some((pair.phy, pair.link?))).filter(|(_, link)| links.contains(link));
-            let hint = |(phy, link)| Hint {
-                phy,
-                was_down: was_down.contains(&link),
-                lost: lost.iter().filter(|(of, _)| *of == link).map(|(_, address)| *address).collect(),
-            };
-            let hints = changed.map(hint).collect();
-            look(router, hints);
-        }
-        Event::Neighbours(neighbours) => {
-            for ((interface, address), standing) in neighbours {
-                // The pair may be gone by now.
-                if router.state::<Pairs>().of(interface).is_none_or(|pair| pair.link.is_none()) {
-                    continue;
-                }
-                neighbour(router, interface, address, standing);
-                router.breathe();
-            }
-        }
-        Event::Permanent { interfaces, neighbours } => {
-            for interface in interfaces {
-                let of_it = neighbours.iter().filter(|(of, _)| *of == interface);
-                router.remove_found_neighbours(interface, &of_it.map(|(_, address)| *address).collect());
-                router.breathe();
-            }
-        }
-        Event::Routes(batches) => routes(router, batches),
-        Event::Audit => confirm(router),
-    }
-}
-
-fn routes(router: &mut Router, batches: Vec<Batch>) {
-    let refused = match router.change_all_routes(Source::Linux, batches) {
-        Ok(outcome) => Some(outcome.refused),
-        Err(error) => {
-            log::error!("routes of Linux are refused, and tried again: {error}");
-            None
-        }
-    };
-    if let Some(reader) = &router.state::<Pairs>().reader {
-        reader.order(Order::Done(refused));
-    }
-}
-
-/// After lost messages: what differs still is set right.
-fn confirm(router: &mut Router) {
-    match audit::audit(router) {
-        Ok(found) if found.differences == 0 => log::info!("messages of Linux were lost, and nothing is missing"),
-        Ok(found) => {
-            log::warn!("messages of Linux were lost: {} differences are set right", found.differences);
-            audit::repair(router, &found);
-        }
-        Err(error) => log::warn!("messages of Linux were lost, and Linux cannot be read: {error}"),
-    }
-}
-
 /// A neighbour that Linux is sure of is the router's, too. One that Linux forgets, the router looks after by itself,
 /// unless Linux had it for ever.
-fn neighbour(router: &mut Router, interface: InterfaceIndex, address: IpAddr, standing: Standing) {
+pub fn neighbour(router: &mut Router, interface: InterfaceIndex, address: IpAddr, standing: Standing) {
     let key = NeighbourKey::new(interface, address);
     let done = match standing {
         Standing::Permanent(mac) => router.add_found_neighbour(key, mac),
@@ -173,12 +108,16 @@ fn neighbour(router: &mut Router, interface: InterfaceIndex, address: IpAddr, st
 
 /// What messages said of a pair's side in Linux since the last look.
 #[derive(Default)]
-struct Hint {
-    phy: InterfaceIndex,
-    was_down: bool,
+pub struct Hint {
+    pub phy: InterfaceIndex,
+    pub was_down: bool,
     /// Addresses that went.
-    lost: BTreeSet<IpAddr>,
+    pub lost: BTreeSet<IpAddr>,
 }
+
+/// The interfaces whose VLAN links are gone: their pairs, which nobody stated, end.
+#[must_use]
+pub struct Gone(pub Vec<InterfaceIndex>);
 
 /// What a look at a pair's side in Linux found.
 struct Found {
@@ -201,11 +140,13 @@ impl Found {
 
 /// Looks at sides in Linux of interfaces, and takes over what changed there since the last look. Interfaces lose what
 /// they lose before others get it: an address may move.
-fn look(router: &mut Router, hints: Vec<Hint>) {
-    let found = hints.into_iter().filter_map(|hint| find(router, hint));
+pub fn look(router: &mut Router, hints: Vec<Hint>) -> Gone {
+    let mut gone = Gone(Vec::new());
+    let found = hints.into_iter().filter_map(|hint| find(router, hint, &mut gone));
     let found: Vec<Found> = found.collect();
     for found in &found {
         router.state_mut::<Pairs>().set_seen(found.pair.phy, found.now.clone());
+        ways::update(router, found.pair.phy);
     }
     for found in &found {
         lose(router, found);
@@ -215,15 +156,21 @@ fn look(router: &mut Router, hints: Vec<Hint>) {
         gain(router, found);
         router.breathe();
     }
+    gone
+}
+
+/// Looks at a side in Linux now.
+pub fn look_at(router: &mut Router, phy: InterfaceIndex) -> Gone {
+    look(router, vec![Hint { phy, ..Hint::default() }])
 }
 
 /// Interfaces that could not have an address of Linux look again: another one has lost an address.
-pub fn look_again(router: &mut Router) {
+pub fn look_again(router: &mut Router) -> Gone {
     let refused = std::mem::take(&mut router.state_mut::<Pairs>().refused);
-    look(router, refused.into_iter().map(|phy| Hint { phy, ..Hint::default() }).collect());
+    look(router, refused.into_iter().map(|phy| Hint { phy, ..Hint::default() }).collect())
 }
 
-fn find(router: &mut Router, hint: Hint) -> Option<Found> {
+fn find(router: &mut Router, hint: Hint, gone: &mut Gone) -> Option<Found> {
     let phy = hint.phy;
     let pairs = router.state_mut::<Pairs>();
     let pair = pairs.of(phy).cloned()?;
@@ -232,6 +179,7 @@ fn find(router: &mut Router, hint: Hint) -> Option<Found> {
         Ok(now) => now,
         Err(error) if error.raw_os_error() == Some(Errno::NODEV.raw_os_error()) => {
             deleted(router, &pair);
+            gone.0.extend(pair.vlan.filter(|vlan| !vlan.is_stated).map(|_| phy));
             return None;
         }
         Err(error) => {
@@ -251,6 +199,7 @@ fn deleted(router: &mut Router, pair: &Pair) {
         reader.order(Order::Leave { namespace: pair.namespace.clone(), link });
     }
     pairs.lose_link(pair.phy);
+    ways::update(router, pair.phy);
     if let Err(error) = withdraw(router, pair) {
         log::warn!("interface {} is not as it was before its pair: {error}", pair.phy);
     }

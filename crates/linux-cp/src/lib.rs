@@ -16,6 +16,7 @@ mod audit;
 mod cli;
 mod control;
 mod error;
+mod events;
 mod follow;
 mod from_host;
 mod from_linux;
@@ -25,10 +26,13 @@ mod pair;
 mod state;
 mod sync;
 mod to_host;
+mod vlan;
+mod ways;
 
 pub use control::{create, delete, join};
 pub use error::LcpError;
 pub use kernel::{Kernel, Links};
+pub use netlink::link::parse as parse_link;
 pub use netlink::message::{Message, Messages};
 pub use state::{Pair, Pairs};
 
@@ -54,7 +58,7 @@ pub const CAPABILITY: Description = Description {
     hears: control::hears,
     allows: control::allows,
     commands: cli::register,
-    statements: &[(Phase::Services, Part::Few(control::statements))],
+    statements: &[(Phase::Services, Part::Few(control::statements)), (Phase::Services, Part::Few(vlan::statements))],
     kinds: &[InterfaceKind { driver: pair::DRIVER, specimen: || Box::new(pair::PairConfig::default()), port: None }],
     nodes: &[to_host::NODES[0], to_host::NODES[1], to_host::NODES[2], to_host::NODES[3], from_host::NODE],
     features: &[
@@ -81,7 +85,7 @@ const KEYS: &[Key] = &[
     Key::value("num-rx-queues", "a number of queues").of(|value| value.number(1, 256).map(drop)),
     Key::value("num-tx-queues", "a number of queues").idle("each worker sends by itself"),
     Key::flag("lcp-sync"),
-    Key::flag("lcp-auto-subint").idle(LATER),
+    Key::flag("lcp-auto-subint"),
     Key::flag("lcp-sync-unnumbered").idle(LATER),
     Key::flag("del-static-on-link-down").idle(LATER),
     Key::flag("del-dynamic-on-link-down").idle(LATER),
@@ -109,7 +113,7 @@ fn follow_settings(starting: &mut Starting<'_>) -> follow::Settings {
 fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     let settings = starting.section("linux-cp");
     let namespace = settings.text("default netns").map(str::to_string);
-    let sync = settings.has("lcp-sync");
+    let (sync, subs) = (settings.has("lcp-sync"), settings.has("lcp-auto-subint"));
     let queues = settings.get("num-rx-queues").and_then(|entry| entry.value().number(1, 256).ok()).unwrap_or(1);
     let (to_host, from_host) = (starting.per_interface(), starting.per_interface());
     let workers = starting.graph.workers();
@@ -123,11 +127,11 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
         let new = move |_| Behaviour::Expand(Box::new(to_host::ToHost::new(number, ways.clone(), sent.clone())));
         starting.graph.register(to_host::spec(name), new)?;
     }
-    let ways = from_host.clone();
-    let new = move |_| Behaviour::Map(Box::new(from_host::FromHost::new(ways.clone(), taken.clone())));
+    let (ways, pairs) = (from_host.clone(), to_host.clone());
+    let new = move |_| Behaviour::Map(Box::new(from_host::FromHost::new(ways.clone(), pairs.clone(), taken.clone())));
     starting.graph.register(from_host::spec(), new)?;
-    let (follow, events) = (follow_settings(starting), starting.events(from_linux::handle));
-    let startup = Startup { namespace, queues: queues as u16, sync, follow };
+    let (follow, events) = (follow_settings(starting), starting.events(events::handle));
+    let startup = Startup { namespace, queues: queues as u16, sync, subs, follow };
     starting.own(Pairs::new(startup, events, to_host, from_host));
     Ok(())
 }

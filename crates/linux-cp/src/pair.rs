@@ -15,6 +15,11 @@ pub const DRIVER: &str = "lcp";
 /// How commands call the namespace of this process.
 pub const OWN_NAMESPACE: &str = "clear";
 
+/// A namespace as commands name it; none: that of this process.
+pub fn namespace_of(named: &str) -> Option<&str> {
+    Some(named).filter(|name| *name != OWN_NAMESPACE)
+}
+
 /// What makes one.
 #[derive(Debug, Clone, Default)]
 pub struct PairConfig {

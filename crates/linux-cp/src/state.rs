@@ -5,9 +5,12 @@ use crate::netlink::Netlink;
 use crate::netlink::request::Seen;
 use graph::{InterfaceIndex, PerInterface};
 use router::events::EventSender;
+use router::interface::sub::Demux;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use wire::ethernet::EtherType;
+use wire::vlan::Tags;
 use wire::{MacAddress, Prefix};
 
 /// What `startup.conf` says.
@@ -18,30 +21,55 @@ pub(crate) struct Startup {
     pub queues: u16,
     /// State, MTU and addresses follow the router's.
     pub sync: bool,
+    /// Sub-interfaces get pairs by themselves.
+    pub subs: bool,
     /// How Linux is followed.
     pub follow: Settings,
 }
 
-/// What nodes read of an interface that has a pair.
+/// What nodes read of an interface that has a pair: its way to Linux.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Way {
-    /// Where its packets go: the pair's TAP, or from there the router's interface.
-    pub to: InterfaceIndex,
+    /// The TAP that its packets take.
+    pub tap: InterfaceIndex,
     /// The Ethernet address of both sides.
     pub mac: MacAddress,
-    /// Whether packets take it. The way to Linux is closed while its side there is down.
+    /// The tags that its frames have.
+    pub tags: Tags,
+    /// Whether packets take it. It is closed while the side in Linux is down.
     pub is_open: bool,
+}
+
+/// What nodes read of a TAP: the way from Linux.
+#[derive(Debug, Clone)]
+pub(crate) struct BackWay {
+    /// The interface by which its packets leave.
+    pub phy: InterfaceIndex,
+    /// That interface's sub-interfaces, by which tagged ones leave.
+    pub subs: Option<Arc<Demux>>,
+}
+
+/// What makes a side in Linux a VLAN link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Vlan {
+    /// The interface whose side lies below.
+    pub parent: InterfaceIndex,
+    pub outer_type: EtherType,
+    pub vid: u16,
+    /// An operator stated the pair.
+    pub is_stated: bool,
 }
 
 /// An interface of the router and its side in Linux.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pair {
     pub phy: InterfaceIndex,
-    /// The TAP between.
+    /// The TAP between; of a VLAN link, that of the link below.
     pub tap: InterfaceIndex,
     /// The name in Linux.
     pub host: String,
     pub namespace: Option<String>,
+    pub(crate) vlan: Option<Vlan>,
     /// Its index there, as far as it was found.
     pub(crate) link: Option<u32>,
     /// What it had there when it was looked at, or changed by the router, last.
@@ -56,6 +84,8 @@ pub struct Pairs {
     pub(crate) stated_namespace: Option<Option<String>>,
     /// Whether state, MTU and addresses follow the router's; the same.
     pub(crate) stated_sync: Option<bool>,
+    /// Whether sub-interfaces get pairs by themselves; the same.
+    pub(crate) stated_subs: Option<bool>,
     pub(crate) startup: Startup,
     /// For requests to Linux, by namespace.
     pub(crate) netlinks: BTreeMap<Namespace, Netlink>,
@@ -70,7 +100,7 @@ pub struct Pairs {
     pub(crate) routes_of: Option<Namespace>,
     /// What nodes read: by the router's interface where its packets go, and by the TAP.
     pub(crate) to_host: PerInterface<Way>,
-    pub(crate) from_host: PerInterface<Way>,
+    pub(crate) from_host: PerInterface<BackWay>,
 }
 
 impl Pairs {
@@ -78,15 +108,16 @@ impl Pairs {
         startup: Startup,
         events: EventSender<Event>,
         to_host: PerInterface<Way>,
-        from_host: PerInterface<Way>,
+        from_host: PerInterface<BackWay>,
     ) -> Pairs {
         let (by_phy, by_tap, netlinks, counts, refused) = Default::default();
-        let (stated_namespace, stated_sync, reader, routes_of) = (None, None, None, None);
+        let (stated_namespace, stated_sync, stated_subs, reader, routes_of) = (None, None, None, None, None);
         Pairs {
             by_phy,
             by_tap,
             stated_namespace,
             stated_sync,
+            stated_subs,
             startup,
             netlinks,
             reader,
@@ -102,6 +133,11 @@ impl Pairs {
     /// Whether the state, the MTU and the addresses of an interface in Linux follow the router's.
     pub fn is_synchronous(&self) -> bool {
         self.stated_sync.unwrap_or(self.startup.sync)
+    }
+
+    /// Whether sub-interfaces of an interface with a pair get pairs by themselves.
+    pub fn makes_subs(&self) -> bool {
+        self.stated_subs.unwrap_or(self.startup.subs)
     }
 
     /// A socket for requests in a namespace.
@@ -144,6 +180,12 @@ impl Pairs {
         if let Some(pair) = self.by_phy.get_mut(&phy) {
             pair.seen.addresses.remove(&address);
         }
+    }
+
+    /// The interfaces of pairs whose sides in Linux lie directly above that of an interface.
+    pub(crate) fn above(&self, phy: InterfaceIndex) -> Vec<InterfaceIndex> {
+        let is_above = |pair: &&Pair| pair.vlan.as_ref().is_some_and(|vlan| vlan.parent == phy);
+        self.iter().filter(is_above).map(|pair| pair.phy).collect()
     }
 
     /// In the order of the router's interfaces.

@@ -7,8 +7,10 @@
 use crate::netlink::Netlink;
 use crate::netlink::request::Seen;
 use crate::state::{Pair, Pairs};
+use crate::ways;
 use graph::InterfaceIndex;
 use router::capability::Notice;
+use router::interface::Interface;
 use router::{Devices, Router};
 use std::fmt::Display;
 use std::io;
@@ -94,8 +96,7 @@ pub fn begin(router: &mut Router, phy: InterfaceIndex) {
     }
     carrier(router, phy);
     // What it has now is what it has from the router.
-    let seen = pairs_look(router, phy);
-    router.state_mut::<Pairs>().set_seen(phy, seen);
+    look_now(router, phy);
     if router.state::<Pairs>().is_synchronous() {
         all(router, phy);
     }
@@ -110,12 +111,44 @@ fn pairs_look(router: &mut Router, phy: InterfaceIndex) -> Seen {
 /// All that the router's interface has, for a side in Linux that did not follow before.
 pub fn all(router: &mut Router, phy: InterfaceIndex) {
     let Ok(interface) = router.interfaces.get(phy) else { return };
-    let addresses = interface.addresses.iter().map(|address| Prefix::from(*address));
-    let addresses = addresses.chain(interface.ip6.addresses.iter().map(|address| Prefix::from(*address)));
     let mut steps = vec![Step::Mtu(interface.mtu)];
-    steps.extend(addresses.map(|address| Step::Address(address, true)));
+    steps.extend(addresses_of(interface));
     steps.push(Step::State(interface.admin_up));
     take(router, phy, &steps);
+}
+
+/// The addresses alone.
+pub fn addresses(router: &mut Router, phy: InterfaceIndex) {
+    if !router.state::<Pairs>().is_synchronous() {
+        return;
+    }
+    let Ok(interface) = router.interfaces.get(phy) else { return };
+    let steps: Vec<Step> = addresses_of(interface).collect();
+    take(router, phy, &steps);
+}
+
+fn addresses_of(interface: &Interface) -> impl Iterator<Item = Step> {
+    let addresses = interface.addresses.iter().map(|address| Prefix::from(*address));
+    let addresses = addresses.chain(interface.ip6.addresses.iter().map(|address| Prefix::from(*address)));
+    addresses.map(|address| Step::Address(address, true))
+}
+
+/// Linux sets all VLAN links above one that goes up: those whose sub-interfaces operators want down are set down again.
+fn state_above(router: &mut Router, phy: InterfaceIndex) {
+    for above in router.state::<Pairs>().above(phy) {
+        look_now(router, above);
+        let Ok(interface) = router.interfaces.get(above) else { continue };
+        if !interface.is_found() {
+            take(router, above, &[Step::State(interface.stated_up)]);
+        }
+        state_above(router, above);
+    }
+}
+
+/// What Linux has now is known.
+fn look_now(router: &mut Router, phy: InterfaceIndex) {
+    let seen = pairs_look(router, phy);
+    router.state_mut::<Pairs>().set_seen(phy, seen);
 }
 
 /// An interface changed.
@@ -123,13 +156,22 @@ pub fn hears(router: &mut Router, notice: &Notice) {
     let is_synchronous = router.state::<Pairs>().is_synchronous();
     let (phy, step) = match *notice {
         Notice::LinkState { interface, .. } => return carrier(router, interface),
-        Notice::Mac(interface) => match router.interfaces.get(interface) {
-            Ok(known) => (interface, Step::Mac(known.mac)),
-            Err(_) => return,
-        },
+        Notice::Mac(interface) => {
+            // A VLAN link has had the new one of the link below already, until it is given one of its own.
+            if router.state::<Pairs>().of(interface).is_some_and(|pair| pair.vlan.is_some()) {
+                look_now(router, interface);
+            }
+            match router.interfaces.get(interface) {
+                Ok(known) => (interface, Step::Mac(known.mac)),
+                Err(_) => return,
+            }
+        }
         _ if !is_synchronous => return,
         // Linux has taken IPv6 addresses from an interface that went down.
-        Notice::AdminState { interface, up: true } => return all(router, interface),
+        Notice::AdminState { interface, up: true } => {
+            all(router, interface);
+            return state_above(router, interface);
+        }
         Notice::AdminState { interface, up } => (interface, Step::State(up)),
         Notice::Mtu(interface) => match router.interfaces.get(interface) {
             Ok(known) => (interface, Step::Mtu(known.mtu)),
@@ -144,7 +186,9 @@ pub fn hears(router: &mut Router, notice: &Notice) {
 
 /// Linux sees a carrier when the router's interface has one.
 fn carrier(router: &mut Router, phy: InterfaceIndex) {
-    let Some((tap, host)) = router.state::<Pairs>().of(phy).map(|pair| (pair.tap, pair.host.clone())) else { return };
+    // A VLAN link has that of the link below.
+    let Some(pair) = router.state::<Pairs>().of(phy).filter(|pair| pair.vlan.is_none()) else { return };
+    let (tap, host) = (pair.tap, pair.host.clone());
     let Ok(up) = router.interfaces.get(phy).map(|interface| interface.link.is_up()) else { return };
     let Ok(interface) = router.interfaces.get_mut(tap) else { return };
     if let Err(error) = interface.link.set_carrier(up) {
@@ -155,8 +199,14 @@ fn carrier(router: &mut Router, phy: InterfaceIndex) {
 /// Carries out changes on the side in Linux, if the interface has one.
 fn take(router: &mut Router, phy: InterfaceIndex, steps: &[Step]) {
     let pairs = router.state_mut::<Pairs>();
-    let Some(Pair { host, namespace, link: Some(link), mut seen, .. }) = pairs.of(phy).cloned() else { return };
-    let steps: Vec<Step> = steps.iter().copied().filter(|step| !step.is_done(&seen)).collect();
+    let Some(Pair { host, namespace, link: Some(link), mut seen, vlan, .. }) = pairs.of(phy).cloned() else { return };
+    // Linux refuses a VLAN link more than the link below has.
+    let below = vlan.and_then(|vlan| pairs.of(vlan.parent)).map_or(u32::MAX, |below| below.seen.mtu);
+    let fitting = |step: &Step| match *step {
+        Step::Mtu(mtu) if u32::from(mtu) > below => Step::Mtu(below as u16),
+        step => step,
+    };
+    let steps: Vec<Step> = steps.iter().map(fitting).filter(|step| !step.is_done(&seen)).collect();
     if steps.is_empty() {
         return;
     }
@@ -172,6 +222,7 @@ fn take(router: &mut Router, phy: InterfaceIndex, steps: &[Step]) {
         Err(error) => refused(&host, "any change", error),
     }
     pairs.set_seen(phy, seen);
+    ways::update(router, phy);
     // Whether the side in Linux is up is known at once, and not when links are looked at next.
     if steps.iter().any(|step| matches!(step, Step::State(_))) {
         router.check_links();

@@ -16,6 +16,7 @@ use router::ip::REASSEMBLED;
 use router::reply::marks::ANSWERED;
 use std::fmt;
 use std::sync::Arc;
+use wire::MacAddress;
 use wire::ethernet::{EtherType, HEADER_LEN};
 use wire::icmpv6::Type;
 use wire::ipv4::Protocol;
@@ -78,7 +79,7 @@ impl ToHost {
         }
         self.sent.add(x.cx.thread, rx, 0, 1);
         self.sent.add(x.cx.thread, rx, 1, row.length.into());
-        row.set_tx_interface(way.to);
+        row.set_tx_interface(way.tap);
         (row, Edge::Host)
     }
 }
@@ -149,22 +150,20 @@ fn has_link_header(cx: &Context<'_>, row: &Row, number: usize) -> bool {
     at == l3 && named(at) == ethertype(number)
 }
 
-/// Puts an Ethernet header in front of a packet that has none: it came behind labels, or was reassembled. Whether there
-/// is room for it.
+/// Puts an Ethernet header, with the interface's tags, in front of a packet that has none: it came behind labels, or
+/// was reassembled. Whether there is room for it.
 fn give_link_header(cx: &mut Context<'_>, row: &mut Row, number: usize, way: Way) -> bool {
     let (l2, l3) = (row.l2 as usize, row.l3 as usize);
-    let Some(begin) = l3.checked_sub(HEADER_LEN) else { return false };
+    let mut header = way.tags.link_header(way.mac, MacAddress::default(), ethertype(number));
+    let Some(begin) = l3.checked_sub(header.len()) else { return false };
     let length = u32::from(row.length) + u32::from(row.l2) - begin as u32;
     let Ok(length) = u16::try_from(length) else { return false };
     let bytes = cx.buffers.bytes_mut(row.packet);
     if l3 >= l2 + HEADER_LEN {
         // The addresses of its frame.
-        bytes.copy_within(l2..l2 + HEADER_LEN - 2, begin);
-    } else {
-        bytes[begin..begin + 6].copy_from_slice(&way.mac.0);
-        bytes[begin + 6..begin + 12].fill(0);
+        header.addresses_mut().copy_from_slice(&bytes[l2..l2 + HEADER_LEN - 2]);
     }
-    bytes[l3 - 2..l3].copy_from_slice(&ethertype(number).0.to_be_bytes());
+    bytes[begin..l3].copy_from_slice(&header);
     row.length = length;
     row.l2 = begin as u16;
     true

@@ -293,6 +293,7 @@ pub fn values(router: &Router, kind: &str) -> Vec<String> {
 pub fn commands_of(capabilities: capability::List) -> CommandSet<Router> {
     let mut set = CommandSet::new();
     set.guard_paths(reach::may_reach);
+    set.when_configured(|router, args| args.texts().into_iter().for_each(|text| router.is_stated_with(text)));
     capabilities.iter().for_each(|capability| (capability.commands)(&mut set));
     set
 }

@@ -116,6 +116,13 @@ pub struct LinkHeader {
     length: u8,
 }
 
+impl LinkHeader {
+    /// The Ethernet addresses, that of the receiver first: 12 bytes.
+    pub fn addresses_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[..12]
+    }
+}
+
 impl Deref for LinkHeader {
     type Target = [u8];
 

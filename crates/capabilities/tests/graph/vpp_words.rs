@@ -11,6 +11,8 @@ const READ: &[(&str, &str)] = &[
     ("lcp default netns", "lcp default clear netns"),
     ("lcp lcp-sync", "lcp lcp-sync on"),
     ("lcp lcp-sync", "lcp lcp-sync disable"),
+    ("lcp lcp-auto-subint", "lcp lcp-auto-subint on"),
+    ("lcp lcp-auto-subint", "lcp lcp-auto-subint disable"),
     ("show lcp", "show lcp"),
     ("show lcp", "show lcp phy e0"),
     ("ip route add", "ip route 172.16.23.0/24 via 10.0.0.2 e0"),

@@ -17,6 +17,7 @@ mod space;
 pub use counts::Counts;
 pub use space::Space;
 
+use crate::netlink::link::VlanLink;
 use crate::netlink::neighbour::Standing;
 use crossbeam_channel::{Sender, unbounded};
 use graph::InterfaceIndex;
@@ -55,8 +56,8 @@ impl Default for Settings {
 
 /// What the reader is to do.
 pub enum Order {
-    /// Follow a link, which is the side in Linux of an interface.
-    Follow { namespace: Namespace, link: u32, interface: InterfaceIndex, counts: Arc<Counts> },
+    /// Follow a link, which is the side in Linux of an interface. A new one was made just now.
+    Follow { namespace: Namespace, link: u32, interface: InterfaceIndex, is_new: bool, counts: Arc<Counts> },
     /// Follow it no longer.
     Leave { namespace: Namespace, link: u32 },
     /// Follow the routes of this namespace, and of no other; or of none.
@@ -73,6 +74,8 @@ pub enum Order {
 pub enum Event {
     /// Something became of these links; some were down meanwhile, and some lost addresses.
     Links { namespace: Namespace, links: BTreeSet<u32>, was_down: BTreeSet<u32>, lost: BTreeSet<(u32, IpAddr)> },
+    /// Somebody made these VLANs of links that are followed: each with its number.
+    Vlans { namespace: Namespace, vlans: Vec<(u32, VlanLink)> },
     /// Linux has, or no longer has, these neighbours.
     Neighbours(Vec<((InterfaceIndex, IpAddr), Standing)>),
     /// All neighbours that Linux has for ever on these interfaces.

@@ -81,14 +81,14 @@ impl Run<'_> {
 
     fn obey(&mut self, order: Order) {
         match order {
-            Order::Follow { namespace, link, interface, counts } => {
+            Order::Follow { namespace, link, interface, is_new, counts } => {
                 if let Some(space) = self.space(namespace, counts) {
-                    space.set_link(link, Some(interface));
+                    space.set_link(link, Some(interface), is_new);
                 }
             }
             Order::Leave { namespace, link } => {
                 if let Some(space) = self.spaces.iter_mut().find(|space| space.namespace == namespace) {
-                    space.set_link(link, None);
+                    space.set_link(link, None, false);
                 }
                 for space in self.spaces.extract_if(.., |space| space.links.is_empty()) {
                     self.left.forget(&space.kernel);
@@ -185,6 +185,14 @@ impl Run<'_> {
                 } else {
                     space.seen_down.clear();
                     space.lost.clear();
+                }
+            }
+            if !space.new_vlans.is_empty() && !self.retry {
+                let vlans = space.new_vlans.iter().filter_map(|at| Some((*at, space.vlan_of(*at)?.clone()))).collect();
+                let event = Event::Vlans { namespace: space.namespace.clone(), vlans };
+                match self.events.try_send(event) {
+                    Ok(()) => space.new_vlans.clear(),
+                    Err(_) => self.retry = true,
                 }
             }
             // What messages say since the look is newer.

@@ -2,6 +2,7 @@
 
 use super::{Counts, Namespace, Settings};
 use crate::kernel::{Kernel, Links};
+use crate::netlink::link::{self, Kind, Link, VlanLink};
 use crate::netlink::message::{self, Attributes, Message, Messages};
 use crate::netlink::neighbour::{self, Standing};
 use crate::netlink::next_hop;
@@ -19,9 +20,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use wire::Family;
 
-/// Types of messages about links and addresses (linux/rtnetlink.h).
-const LINK_NEW: u16 = 16;
-const LINK_DELETE: u16 = 17;
+/// Types of messages about addresses (linux/rtnetlink.h).
 const ADDRESS_NEW: u16 = 20;
 const ADDRESS_DELETE: u16 = 21;
 const IFA_ADDRESS: u16 = 1;
@@ -46,7 +45,7 @@ const NOT_THERE: [Errno; 3] = [Errno::OPNOTSUPP, Errno::AFNOSUPPORT, Errno::INVA
 struct Look {
     what: Whole,
     sequence: u32,
-    /// Next-hop objects that it has not seen.
+    /// Next-hop objects, or VLANs, that it has not seen.
     unseen: BTreeSet<u32>,
     /// Permanent neighbours that it has seen.
     permanent: BTreeSet<(InterfaceIndex, IpAddr)>,
@@ -59,7 +58,14 @@ pub struct Space {
     follows_routes: bool,
     pub kernel: Kernel,
     look: Option<Look>,
+    /// All links that are VLANs of others, by number.
+    vlans: BTreeMap<u32, VlanLink>,
+    /// They, by the link below.
+    above: BTreeSet<(u32, u32)>,
+    /// Those of followed links that control has not heard of.
+    pub new_vlans: BTreeSet<u32>,
     /// What is to be looked at next.
+    wanted_links: bool,
     wanted_neighbours: bool,
     wanted_routes: bool,
     was_interrupted: bool,
@@ -104,6 +110,10 @@ impl Space {
             follows_routes,
             kernel: Kernel::default(),
             look: None,
+            vlans: BTreeMap::new(),
+            above: BTreeSet::new(),
+            new_vlans: BTreeSet::new(),
+            wanted_links: true,
             wanted_neighbours: true,
             wanted_routes: follows_routes,
             was_interrupted: false,
@@ -126,7 +136,7 @@ impl Space {
 
     /// Whether all was looked at.
     pub fn is_settled(&self) -> bool {
-        self.look.is_none() && !self.wanted_neighbours && !self.wanted_routes
+        self.look.is_none() && !self.wanted_links && !self.wanted_neighbours && !self.wanted_routes
     }
 
     pub fn into_kernel(self) -> Kernel {
@@ -138,12 +148,16 @@ impl Space {
     }
 
     /// A link is, or is no longer, the side of an interface.
-    pub fn set_link(&mut self, link: u32, interface: Option<InterfaceIndex>) {
+    /// A new one has no neighbours.
+    pub fn set_link(&mut self, link: u32, interface: Option<InterfaceIndex>, is_new: bool) {
         match interface {
             Some(interface) => {
                 self.links.insert(link, interface);
                 self.changed_links.insert(link);
-                self.wanted_neighbours = true;
+                self.wanted_neighbours |= !is_new;
+                self.new_vlans.remove(&link);
+                let above: Vec<u32> = self.vlans_of(link).collect();
+                self.new_vlans.extend(above);
             }
             None => drop(self.links.remove(&link)),
         }
@@ -153,9 +167,12 @@ impl Space {
 
     /// Everything is to be looked at.
     pub fn look_at_all(&mut self) {
+        self.wanted_links = true;
         self.wanted_neighbours = true;
         self.wanted_routes = self.follows_routes;
         self.changed_links.extend(self.links.keys());
+        let above: Vec<u32> = self.links.keys().flat_map(|link| self.vlans_of(*link)).collect();
+        self.new_vlans.extend(above);
     }
 
     /// Reads what Linux said. Whether there may be more.
@@ -212,11 +229,13 @@ impl Space {
         let is_of_look = is_answer && self.look.as_ref().is_some_and(is_look);
         match message.kind {
             message::DONE | message::ERROR if is_of_look => return self.looked(message),
-            LINK_NEW if is_of_look => return self.looked(message),
+            link::NEW if self.look.as_ref().is_some_and(|look| is_of_look && look.what == Whole::Changes) => {
+                return self.looked(message);
+            }
             message::DONE | message::ERROR => {}
             // Of a look that was given up.
             _ if is_answer && !is_of_look => {}
-            LINK_NEW | LINK_DELETE => self.link(message),
+            link::NEW | link::DELETE => self.link(message, is_of_look),
             ADDRESS_NEW | ADDRESS_DELETE => self.address(message),
             neighbour::NEW | neighbour::DELETE => self.neighbour(message),
             next_hop::NEW | next_hop::DELETE | route::NEW | route::DELETE => self.route(message, is_answer),
@@ -227,7 +246,7 @@ impl Space {
     }
 
     fn route(&mut self, message: &Message<'_>, is_answer: bool) {
-        if let Some(look) = &mut self.look
+        if let Some(look) = self.look.as_mut().filter(|look| look.what == Whole::NextHops)
             && let Ok((id, _)) = next_hop::parse(message.payload)
             && message.kind == next_hop::NEW
         {
@@ -258,25 +277,72 @@ impl Space {
         }
     }
 
-    /// `struct ifinfomsg`: the number of the link is behind its family and type, and its flags are behind that.
-    fn link(&mut self, message: &Message<'_>) {
-        let number = message::u32_at(message.payload, 4);
-        let (Some(link), Some(flags)) = (number, message::u32_at(message.payload, 8)) else {
-            return self.counts.malformed.add(1);
+    fn link(&mut self, message: &Message<'_>, is_of_look: bool) {
+        let Link { number, flags, kind } = match link::parse(message.payload) {
+            Ok(Some(link)) => link,
+            Ok(None) => return self.counts.not_followed.add(1),
+            Err(_) => return self.counts.malformed.add(1),
         };
-        if self.links.contains_key(&link) {
-            self.changed_links.insert(link);
+        if let Some(look) = self.look.as_mut().filter(|look| look.what == Whole::Links) {
+            look.unseen.remove(&number);
+        }
+        let is_gone = message.kind == link::DELETE;
+        match kind {
+            _ if is_gone => self.vlan(number, None),
+            Kind::Vlan(vlan) => self.vlan(number, Some(vlan)),
+            Kind::Other => self.vlan(number, None),
+            Kind::NotSaid => {}
+        }
+        // A look at all is there to find VLANs.
+        if is_of_look {
+            return;
+        }
+        let is_followed = self.links.contains_key(&number);
+        if is_followed {
+            self.changed_links.insert(number);
         }
         // Its routes went without a word, or its next-hop objects did.
-        if message.kind == LINK_DELETE || flags & FLAG_UP == 0 {
-            self.kernel.link_down(link);
-            self.seen_down.extend(self.links.contains_key(&link).then_some(link));
+        if is_gone || flags & FLAG_UP == 0 {
+            self.kernel.link_down(number);
+            self.seen_down.extend(is_followed.then_some(number));
         } else if flags & (FLAG_RUNNING | FLAG_LOWER_UP) == 0 {
-            self.kernel.carrier_lost(link);
+            self.kernel.carrier_lost(number);
         } else {
             return;
         }
-        self.wanted_routes |= self.follows_routes && self.links.contains_key(&link);
+        self.wanted_routes |= self.follows_routes && is_followed;
+    }
+
+    /// A link is, or is no longer, a VLAN of another.
+    fn vlan(&mut self, number: u32, vlan: Option<VlanLink>) {
+        let before = self.vlans.get(&number);
+        if before == vlan.as_ref() {
+            return;
+        }
+        if let Some(before) = before {
+            self.above.remove(&(before.parent, number));
+        }
+        self.new_vlans.remove(&number);
+        match vlan {
+            Some(vlan) => {
+                self.above.insert((vlan.parent, number));
+                if self.links.contains_key(&vlan.parent) && !self.links.contains_key(&number) {
+                    self.new_vlans.insert(number);
+                }
+                self.vlans.insert(number, vlan);
+            }
+            None => drop(self.vlans.remove(&number)),
+        }
+    }
+
+    /// The VLANs of a followed link that are not followed themselves.
+    pub fn vlans_of(&self, parent: u32) -> impl Iterator<Item = u32> {
+        let above = self.above.range((parent, 0)..=(parent, u32::MAX)).map(|(_, number)| *number);
+        above.filter(|number| !self.links.contains_key(number))
+    }
+
+    pub fn vlan_of(&self, number: u32) -> Option<&VlanLink> {
+        self.vlans.get(&number)
     }
 
     /// `struct ifaddrmsg`: the number of the link is behind four bytes.
@@ -300,6 +366,9 @@ impl Space {
         if self.look.is_some() || self.retry {
             return Ok(());
         }
+        if std::mem::take(&mut self.wanted_links) {
+            return self.begin(Whole::Links);
+        }
         if std::mem::take(&mut self.wanted_neighbours) {
             return self.begin(Whole::Neighbours);
         }
@@ -313,7 +382,11 @@ impl Space {
     }
 
     fn begin(&mut self, what: Whole) -> io::Result<()> {
-        let unseen = if what == Whole::NextHops { self.kernel.objects() } else { BTreeSet::new() };
+        let unseen = match what {
+            Whole::NextHops => self.kernel.objects(),
+            Whole::Links => self.vlans.keys().copied().collect(),
+            _ => BTreeSet::new(),
+        };
         let sequence = self.subscription.ask(what)?;
         self.look = Some(Look { what, sequence, unseen, permanent: BTreeSet::new() });
         Ok(())
@@ -322,7 +395,7 @@ impl Space {
     /// A look is over.
     fn looked(&mut self, message: &Message<'_>) -> io::Result<()> {
         let Some(look) = self.look.take() else { return Ok(()) };
-        match message::error_of(message).filter(|_| message.kind != LINK_NEW).map(Errno::from_raw_os_error) {
+        match message::error_of(message).filter(|_| message.kind != link::NEW).map(Errno::from_raw_os_error) {
             None => self.saw_all(&look),
             // A kernel without next-hop objects or without IPv6 has none.
             Some(error) if NOT_THERE.contains(&error) => {}
@@ -354,6 +427,7 @@ impl Space {
     fn give_up(&mut self, look: &Look) {
         self.retry = true;
         match look.what {
+            Whole::Links => self.wanted_links = true,
             Whole::Neighbours => self.wanted_neighbours = true,
             _ => {
                 self.kernel.finish_look();
@@ -366,6 +440,7 @@ impl Space {
     fn saw_all(&mut self, look: &Look) {
         match look.what {
             Whole::Changes => {}
+            Whole::Links => look.unseen.iter().for_each(|gone| self.vlan(*gone, None)),
             Whole::Neighbours => self.permanent = Some(look.permanent.clone()),
             Whole::NextHops => self.kernel.remove_objects(&look.unseen),
             Whole::Routes4 => self.end_look(Family::Ip4),

@@ -4,6 +4,7 @@
 //! millions, so theirs are read in place (`message`, `route`, `next_hop`, `neighbour`). All of it comes from outside:
 //! what is malformed is refused, and counted.
 
+pub mod link;
 pub mod message;
 pub mod neighbour;
 pub mod next_hop;

@@ -2,11 +2,13 @@
 
 use drivers::{OpenError, namespace};
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVlan, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, VlanProtocol,
+};
 use netlink_sys::Socket;
 use netlink_sys::protocols::NETLINK_ROUTE;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -15,6 +17,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Error, ErrorKind};
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
+use wire::ethernet::EtherType;
 use wire::{MacAddress, Prefix};
 
 /// The kernel answers at once.
@@ -139,6 +142,30 @@ impl Netlink {
         message.header.index = link;
         message.attributes.push(attribute);
         self.ask(RouteNetlinkMessage::SetLink(message), NLM_F_ACK).map(drop)
+    }
+
+    /// Makes a VLAN link above another, which is down. Gives its index.
+    ///
+    /// # Errors
+    /// When Linux refuses.
+    pub fn create_vlan(&mut self, parent: u32, name: &str, outer_type: EtherType, vid: u16) -> io::Result<u32> {
+        let data = vec![InfoVlan::Id(vid), InfoVlan::Protocol(VlanProtocol::from(outer_type.0))];
+        let mut message = LinkMessage::default();
+        message.attributes = vec![
+            LinkAttribute::IfName(name.into()),
+            LinkAttribute::Link(parent),
+            LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Vlan), LinkInfo::Data(InfoData::Vlan(data))]),
+        ];
+        self.ask(RouteNetlinkMessage::NewLink(message), NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL)?;
+        self.find(name)
+    }
+
+    /// # Errors
+    /// When Linux refuses.
+    pub fn delete_link(&mut self, link: u32) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = link;
+        self.ask(RouteNetlinkMessage::DelLink(message), NLM_F_ACK).map(drop)
     }
 
     /// Gives a link an address, or takes it away. One that is there, or gone, already is no error.

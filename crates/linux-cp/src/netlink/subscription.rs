@@ -36,6 +36,7 @@ pub enum Whole {
     /// Nothing but that changes which go on are done. Linux says that an address or an interface is going before it
     /// removes the routes that go with it (`net/ipv4/devinet.c`), under a lock that a question about a link waits for.
     Changes,
+    Links,
     Neighbours,
     NextHops,
     Routes4,
@@ -47,6 +48,7 @@ impl Whole {
     fn request(self) -> (u16, u16, u8, usize) {
         match self {
             Whole::Changes => (18, 0, 0, 16),
+            Whole::Links => (18, FLAG_DUMP, 0, 16),
             Whole::Neighbours => (30, FLAG_DUMP, 0, 12),
             Whole::NextHops => (106, FLAG_DUMP, 0, 8),
             Whole::Routes4 => (26, FLAG_DUMP, super::route::AF_INET, 12),

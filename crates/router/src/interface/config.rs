@@ -129,6 +129,9 @@ pub fn in_table(interface: &Interface, mut statement: Statement) -> Statement {
 }
 
 fn of_interface(router: &Router, interface: &Interface, into: &mut Vec<Statement>) {
+    if interface.is_found() {
+        return;
+    }
     let (name, ip) = (&interface.name, &router.ip);
     if let Some(creation) = &interface.creation {
         let mut made = Statement::new(creation.command(name), creation.undo(name));

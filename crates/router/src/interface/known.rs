@@ -108,6 +108,16 @@ impl Interface {
         self.is_up() && self.link_is_up
     }
 
+    /// The table of its sub-interfaces, if it ever had one.
+    pub fn sub_interfaces(&self) -> Option<&Arc<Demux>> {
+        self.demux.as_ref()
+    }
+
+    /// Whether nobody stated it: it is no configuration.
+    pub fn is_found(&self) -> bool {
+        self.sub.as_ref().is_some_and(|sub| sub.is_found)
+    }
+
     /// Whether it had a carrier at the last look; a sub-interface has its parent's ([`Interfaces::link_up`]).
     pub fn link_up(&self) -> bool {
         self.link_is_up

@@ -20,6 +20,8 @@ pub struct Sub {
     pub takes: VlanMatch,
     /// Whether packets can leave by its parent.
     pub parent_up: bool,
+    /// Whether somebody else than an operator made it, for example Linux. It is no configuration.
+    pub is_found: bool,
 }
 
 impl Sub {
@@ -36,6 +38,21 @@ impl Sub {
 pub fn by_number(id: u32) -> VlanMatch {
     let outer = Vid::Is(u16::try_from(id).unwrap_or(u16::MAX));
     VlanMatch::Tagged { outer_type: EtherType::VLAN, outer, inner: None, exact: true }
+}
+
+/// The first number of sub-interfaces whose own number is taken: beyond those of any two tags.
+const FIRST_FREE: u32 = 50_000_000;
+
+/// The number of a sub-interface that is known by its tags alone: the VLAN identifier, and behind it the inner one in
+/// four digits.
+fn number_of(takes: &VlanMatch) -> Option<u32> {
+    match *takes {
+        VlanMatch::Tagged { outer: Vid::Is(outer), inner: None, .. } => Some(outer.into()),
+        VlanMatch::Tagged { outer: Vid::Is(outer), inner: Some(Vid::Is(inner)), .. } => {
+            Some(u32::from(outer) * 10_000 + u32::from(inner))
+        }
+        _ => None,
+    }
 }
 
 /// The name of a sub-interface.
@@ -101,7 +118,7 @@ impl Router {
             transmit: Box::new(NoQueue),
             link: Box::new(NoLink),
         };
-        let sub = Sub { parent, id, takes, parent_up: above.is_usable() };
+        let sub = Sub { parent, id, takes, parent_up: above.is_usable(), is_found: false };
         self.operation(|router| {
             let index = router.add_interface(&name, device, Way::Above(sub))?;
             if router.interfaces.get(parent)?.demux.is_none() {
@@ -111,6 +128,41 @@ impl Router {
             router.refresh_frames_of(index);
             Ok(index)
         })
+    }
+
+    /// Creates a sub-interface that no operator stated, under a number that follows from its tags. It is stated when an
+    /// operator states anything about it.
+    ///
+    /// # Errors
+    /// As [`Router::create_sub_interface`].
+    pub fn create_found_sub_interface(
+        &mut self,
+        parent: InterfaceIndex,
+        takes: VlanMatch,
+    ) -> Result<InterfaceIndex, Error> {
+        let above = self.interfaces.get(parent)?.name.clone();
+        let is_free = |id: &u32| self.interfaces.find(&name_of(&above, *id)).is_err();
+        let id = number_of(&takes).filter(is_free).or_else(|| (FIRST_FREE..).find(is_free)).unwrap_or(FIRST_FREE);
+        self.operation(|router| {
+            let index = router.create_sub_interface(parent, id, takes)?;
+            router.set_found(index, true);
+            Ok(index)
+        })
+    }
+
+    fn set_found(&mut self, index: InterfaceIndex, is_found: bool) {
+        if let Ok(Interface { sub: Some(sub), .. }) = self.interfaces.get_mut(index) {
+            sub.is_found = is_found;
+        }
+    }
+
+    /// An operator stated something about the interface of this name. If it is one that was found, it is stated, too.
+    pub fn is_stated_with(&mut self, name: &str) {
+        let found = self.interfaces.find(name).ok();
+        let found = found.filter(|index| self.interfaces.get(*index).is_ok_and(Interface::is_found));
+        if let Some(index) = found {
+            self.set_found(index, false);
+        }
     }
 
     /// Removes a sub-interface.
