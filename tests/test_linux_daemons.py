@@ -1,8 +1,10 @@
 """BIRD and FRR in Linux steer the router: OSPFv2, OSPFv3, BFD and BGP with a BIRD on the wire, over a pair."""
 
 import pathlib
+import re
 import shutil
 import tempfile
+import time
 
 import pytest
 
@@ -51,12 +53,16 @@ class Bird:
 
 @pytest.fixture
 def neighbours(lab, tmp_path):
+    return joined(lab, tmp_path)
+
+
+def joined(lab, tmp_path, driver="tap", extra=""):
     """Linux with a pair of e0, and a neighbour on the wire. Behind the neighbour are static routes of both families."""
-    router = lab.router()
+    router = lab.router(extra=extra)
     linux, peer, host = lab.host("linux"), lab.host("peer"), lab.host("h")
     router.cli(f"lcp default netns {linux.namespace}")
-    router.attach(peer, "e0", "tap", "192.0.2.2/24")
-    router.attach(host, "e1", "tap", "10.0.2.2/24")
+    router.attach(peer, "e0", driver, "192.0.2.2/24")
+    router.attach(host, "e1", driver, "10.0.2.2/24")
     host.ip("route", "add", "default", "via", "10.0.2.1")
     peer.speak_ip6("2001:db8:1::2/64")
     for number, addresses in enumerate([("192.0.2.1/24", "2001:db8:1::1/64"), ("10.0.2.1/24", "2001:db8:2::1/64")]):
@@ -121,6 +127,44 @@ def test_neighbours_of_bird_are_up_and_its_routes_forward(neighbours):
     wait_until(lambda: audit(router)["routes"] == 0 and agrees(router), "the routes are gone", seconds=60)
     assert followed(router)["malformed"] == 0
     assert not host.reaches("198.51.100.1", count=1, wait=1)
+
+
+
+@pytest.mark.parametrize("ends", ["killed", "stopped"])
+def test_neighbours_of_bird_stay_up_when_the_router_starts_again(lab, tmp_path, ends):
+    """Another process keeps xe0 with its carrier. BFD, which would see a second without the router, is left out."""
+    router, linux, peer, host, directory = joined(lab, tmp_path, "af_packet", "linux-cp { hold-time 20 }")
+    log = directory / "bird.log"
+    without_bfd = lambda text: re.sub(r"protocol bfd .*\n|bfd;", "", text).replace("log stderr", f'log "{log}"')
+    here = without_bfd(configured("xe0", 64500, 64501, "192.0.2.1", "192.0.2.2", kernel()))
+    for protocol in ("ospf v2 ospf4 {", "ospf v3 ospf6 {"):
+        here = here.replace(protocol, protocol + " debug { states, events };")
+    here = Bird(linux, directory, here)
+    there = without_bfd(configured("eth0", 64501, 64500, "192.0.2.2", "192.0.2.1", statics(2000, 500)))
+    Bird(peer, directory, there.replace(str(log), str(directory / "there.log")))
+    for protocol in ("ospf4", "ospf6"):
+        is_full = lambda: "Full" in here.say("show", "ospf", "neighbors", protocol)
+        wait_until(is_full, f"{protocol}: the neighbour is full", seconds=60)
+    wait_until(lambda: "Established" in here.say("show", "protocols", "peer"), "BGP is established", seconds=60)
+    wait_until(lambda: audit(router)["routes"] == 2501 and agrees(router), "the router has all routes", seconds=60)
+    assert host.reaches("198.51.100.1")
+    since = here.say("show", "protocols")
+    seen = len(log.read_text())
+    saved = router.cli("show running-config")
+    router.kill() if ends == "killed" else router.stop()
+    router.start()
+    router.batch(saved)
+    wait_until(lambda: audit(router)["routes"] == 2501 and agrees(router), "the router has all routes", seconds=60)
+    assert host.reaches("198.51.100.1")
+    # Longer than the neighbours wait for each other.
+    time.sleep(5)
+    # No session and no neighbour was lost.
+    assert here.say("show", "protocols") == since
+    for protocol in ("ospf4", "ospf6"):
+        assert "Full" in here.say("show", "ospf", "neighbors", protocol)
+    said = log.read_text()[seen:]
+    assert "from Full" not in said and "down" not in said.lower(), said
+
 
 FRR = pathlib.Path("/usr/lib/frr")
 

@@ -1,5 +1,5 @@
-"""Pairs of sub-interfaces: VLAN links of Linux, made there or in the router. The router and its peer are in a guest with
-Debian's kernel, for the kernel that runs the tests may have no 802.1Q."""
+"""Pairs of sub-interfaces: VLAN links of Linux, made there or in the router. The router and its peer are in a guest
+with Debian's kernel, for the kernel that runs the tests may have no 802.1Q."""
 
 import subprocess
 
@@ -34,8 +34,8 @@ def machine(tmp_path_factory):
         processes.append(subprocess.Popen(command, text=True, **options))
         return processes[0]
 
-    # `stdin` takes text, `stdout` is read as bytes.
-    guest = Guest(start, tmp_path_factory.mktemp("guest"), ip6=True, programs=(QUIVER, "dash", "ip", "ping"), memory=1024)
+    programs = (QUIVER, "dash", "ip", "ping")
+    guest = Guest(start, tmp_path_factory.mktemp("guest"), ip6=True, programs=programs, memory=512)
     yield guest
     processes[0].kill()
     processes[0].wait()
@@ -91,9 +91,12 @@ def test_a_vlan_link_of_linux_is_a_sub_interface(router, kind):
     vlans(router.peer, links, "p0")
     router.peer("ip address add 10.0.9.2/24 dev servers && ip -6 address add 2001:db8:9::2/64 dev servers")
     vlans(router.linux, links, "xe0")
-    router.linux("ip address add 10.0.9.1/24 dev servers && ip -6 address add 2001:db8:9::1/64 dev servers")
+    neighbour = "ip neigh add 10.0.9.77 lladdr 02:00:00:00:00:77 dev servers nud permanent"
+    router.linux(f"{neighbour} && ip address add 10.0.9.1/24 dev servers")
+    router.linux("ip -6 address add 2001:db8:9::1/64 dev servers")
     wait_until(lambda: state(router, name), "the router has the sub-interface")
     audited(router)
+    wait_until(lambda: "02:00:00:00:00:77" in router.cli("show ip neighbors"), "the router has the neighbour")
     for run in (router.linux, router.peer):
         run("ip link set servers mtu 1500")
     # Both ways, with the largest packets too: 1,500 bytes, 1,472 of them echoed.
@@ -121,6 +124,18 @@ def test_a_vlan_link_of_linux_is_a_sub_interface(router, kind):
     assert f"create sub-interfaces e0 {number}{'' if kind == 'dot1q' else f' {tags}'}\n" in stated, stated
     assert "servers" not in stated, stated
     router.cli(f"set interface tag del {name}")
+    # The pair is stated with what it lies above.
+    if len(links) == 2:
+        router.cli(f"lcp create {name} host-if servers")
+        stated = router.cli("show running-config")
+        outer = f"e0.{links[0][3]}"
+        for line in (f"create sub-interfaces e0 {links[0][3]}", f"lcp create {outer} host-if outer"):
+            assert f"\n{line}" in stated, stated
+        router.cli(f"delete sub-interface {name}")
+        router.cli(f"delete sub-interface {outer}")
+        vlans(router.linux, links, "xe0")
+        wait_until(lambda: state(router, name), "the router has it anew")
+        router.cli(f"set interface tag {name} rack7")
     # Then it stays when the link goes.
     router.linux("ip link delete servers")
     wait_until(lambda: "servers" not in router.cli("show lcp"), "the pair is gone")
@@ -146,19 +161,23 @@ def test_a_sub_interface_is_a_vlan_link_of_linux(router, kind):
         router.cli(f"set interface state e0.{number} up")
         router.cli(f"create sub-interfaces e0 77 {tags}")
         # Not before there is what it lies above.
-        with pytest.raises(CommandFailed, match=f"'create sub-interfaces e0 {number} {outer} {number} exact-match' and"):
+        needed = f"'create sub-interfaces e0 {number} {outer} {number} exact-match' and"
+        with pytest.raises(CommandFailed, match=needed):
             router.cli("lcp create e0.77 host-if servers")
         router.cli(f"lcp create e0.{number} host-if outer")
     else:
         router.cli(f"create sub-interfaces e0 77 {tags}")
     router.cli("set interface ip address e0.77 10.0.9.1/24")
     router.cli("set interface state e0.77 up")
+    router.cli("set interface mac address e0.77 02:00:00:00:07:77")
+    router.cli("set interface promiscuous on e0")
     router.cli("lcp create e0.77 host-if servers")
     name, below, protocol, vid = links[-1]
     assert link(router, "servers", "id") == str(vid)
     assert link(router, "servers", "protocol").lower() == protocol
     assert f"servers@{below}:" in router.linux("ip link show servers")
     assert "10.0.9.1/24" in router.linux("ip address show servers")
+    assert link(router, "servers", "link/ether") == "02:00:00:00:07:77"
     vlans(router.peer, links, "p0")
     router.peer("ip address add 10.0.9.2/24 dev servers")
     assert router.reaches(router.linux, "10.0.9.2") and router.reaches(router.peer, "10.0.9.1")
@@ -210,6 +229,16 @@ def test_sub_interfaces_get_pairs_by_themselves(router):
     assert "lcp lcp-auto-subint on\n" in stated and "host-if xe0.100" not in stated
     router.cli("lcp create e0.100 host-if xe0.100")
     assert "lcp create e0.100 host-if xe0.100\n" in router.cli("show running-config")
+    # One that is stated replaces one that came by itself, also when all of it is loaded again.
+    router.cli("lcp create e0.102 host-if mine")
+    assert "mine@xe0:" in router.linux("ip link show") and "xe0.102@" not in router.linux("ip link show")
+    router.cli("save /run/saved")
+    router.cli("load /run/saved")
+    router.kill()
+    router.start()
+    router.cli("exec /run/saved")
+    again = {pair["phy"]: pair["host"] for pair in router.cli_json("show lcp")["pairs"]}
+    assert again == {**pairs, "e0.102": "mine"}, again
     router.cli("delete sub-interface e0.101")
     assert "xe0.101@" not in router.linux("ip link show")
     router.cli("lcp lcp-auto-subint off")
@@ -230,16 +259,17 @@ def test_links_go_down_and_up_with_the_one_below(router):
     wait_until(lambda: not is_up(router, "e0") and not is_up(router, "e0.10"), "both are down")
     router.linux("ip link set xe0 up")
     wait_until(lambda: is_up(router, "e0.10") and is_up(router, "e0.11"), "all are up")
-    # Where Linux follows the router, what operators want down stays down.
+    # The same from the router's side, where Linux follows. IPv6 addresses that an operator stated are set again.
     router.cli("lcp lcp-sync on")
-    router.cli("set interface state e0.10 up")
-    router.cli("create sub-interfaces e0 12")
-    router.cli("lcp create e0.12 host-if v12")
+    router.cli("set interface ip address e0.10 2001:db8:10::1/64")
     router.cli("set interface state e0 down")
-    wait_until(lambda: link(router, "v10", "state") != "UP", "Linux follows")
+    wait_until(lambda: not is_up(router, "e0.10") and link(router, "v10", "state") != "UP", "both follow")
     router.cli("set interface state e0 up")
-    wait_until(lambda: link(router, "v10", "state") == "UP", "Linux follows")
-    assert link(router, "v12", "state") == "DOWN" and not is_up(router, "e0.12")
+    wait_until(lambda: is_up(router, "e0.10") and link(router, "v10", "state") == "UP", "both follow")
+    wait_until(lambda: "2001:db8:10::1/64" in router.linux("ip address show v10"), "the address is there again")
+    # The Ethernet address goes along, too.
+    router.linux("ip link set xe0 address 02:00:00:00:77:01")
+    wait_until(lambda: "02:00:00:00:77:01" in router.cli("show hardware-interfaces e0.10"), "the address follows")
     # A link that shrinks takes those above along.
     router.linux("ip link set xe0 mtu 1300")
     wait_until(lambda: state(router, "e0.10")["mtu"] == 1300, "the MTU follows")
@@ -269,10 +299,15 @@ def test_what_is_no_pair_of_a_sub_interface_is_refused(router):
     router.linux("ip link add link xe0 name v200 type vlan id 200")
     router.linux("ip link add link xe0 name v300 type vlan id 300")
     router.linux("ip link add link v300 name deep type vlan protocol 802.1ad id 5")
+    router.linux("ip link add link xe0 name v0 type vlan id 0")
     wait_until(lambda: "deep in Linux has no sub-interface" in router.log(), "the log says so")
+    wait_until(lambda: "v0 in Linux has no sub-interface: v0 has the VLAN identifier 0" in router.log(), "and so of v0")
     assert "v200 in Linux has no sub-interface" in router.log()
     names = {pair["host"] for pair in router.cli_json("show lcp")["pairs"]}
     assert names == {"xe0", "v300"}
+    # What stood in the way goes.
+    router.cli("delete sub-interface e0.200")
+    wait_until(lambda: "v200" in router.cli("show lcp"), "the link has its sub-interface")
 
 
 @pytest.mark.slow

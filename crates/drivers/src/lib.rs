@@ -19,6 +19,7 @@ pub mod namespace;
 pub mod null;
 pub mod offload;
 pub mod output;
+pub mod passing;
 pub mod pg;
 mod ready;
 mod socket_option;

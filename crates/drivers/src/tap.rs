@@ -93,10 +93,20 @@ impl Default for TapOptions {
     }
 }
 
+/// What another process needs to keep the host's end of a TAP when this one ends.
+#[derive(Debug)]
+pub struct Kept {
+    /// A queue by which no frames go. While it is open, the host's end stays as it is, with its carrier.
+    pub holder: OwnedFd,
+    /// The host's end was there before: it is as it was, and not as the options say.
+    pub was_there: bool,
+}
+
 /// The host's end, made.
 struct HostEnd {
     /// One a queue.
     descriptors: Vec<OwnedFd>,
+    kept: Option<Kept>,
     mtu: u32,
     name: String,
     interface: Interface,
@@ -107,12 +117,37 @@ struct HostEnd {
 /// # Errors
 /// When the system refuses, which it does without `CAP_NET_ADMIN`.
 pub fn open(options: TapOptions) -> Result<Device, OpenError> {
-    let HostEnd { descriptors, mtu, name, interface } =
-        namespace::inside(options.host_namespace.as_deref(), || host_end(&options))?;
+    open_as(options, Open::Ours).map(|(device, _)| device)
+}
+
+/// How a TAP is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Open {
+    /// It ends with us.
+    Ours,
+    /// Another process is to keep it.
+    ToKeep,
+    /// Another process keeps it.
+    Kept,
+}
+
+/// The same, of a TAP that another process is to keep. One that `is_kept` already is taken over, and any other one of
+/// that name is refused: another router may have it.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_kept(options: TapOptions, is_kept: bool) -> Result<(Device, Kept), OpenError> {
+    let (device, kept) = open_as(options, if is_kept { Open::Kept } else { Open::ToKeep })?;
+    kept.map(|kept| (device, kept)).ok_or_else(|| OpenError::Refused("no queue to keep the TAP by".into()))
+}
+
+fn open_as(options: TapOptions, how: Open) -> Result<(Device, Option<Kept>), OpenError> {
+    let HostEnd { descriptors, kept, mtu, name, interface } =
+        namespace::inside(options.host_namespace.as_deref(), || host_end(&options, how))?;
     let queues: Arc<[Arc<OwnedFd>]> = descriptors.into_iter().map(Arc::new).collect();
     let place = options.host_namespace.map_or(String::new(), |namespace| format!(" in namespace {namespace}"));
     let receive = |fd: &Arc<OwnedFd>| Box::new(TapReceive { fd: fd.clone(), gone: false }) as Box<dyn Receive>;
-    Ok(Device {
+    let device = Device {
         driver: DRIVER,
         carries: Carries::LINK,
         input_node: INPUT,
@@ -124,21 +159,35 @@ pub fn open(options: TapOptions) -> Result<Device, OpenError> {
         receive: queues.iter().map(receive).collect(),
         transmit: Box::new(TapTransmit { queues: queues.clone(), own: 0 }),
         link: Box::new(TapLink { fd: queues[0].clone(), interface }),
-    })
+    };
+    Ok((device, kept))
 }
 
 /// Makes the host's end in the current namespace.
-fn host_end(options: &TapOptions) -> Result<HostEnd, OpenError> {
+fn host_end(options: &TapOptions, how: Open) -> Result<HostEnd, OpenError> {
     let wanted = options.host_interface_name.clone().unwrap_or_else(|| format!("tap{}", options.id));
     host::check_name(&wanted)?;
-    let several = if options.queues > 1 { libc::IFF_MULTI_QUEUE } else { 0 };
+    let several = if options.queues > 1 || how != Open::Ours { libc::IFF_MULTI_QUEUE } else { 0 };
+    let was_there = how != Open::Ours && Interface::find(&wanted).is_ok();
+    if was_there && how == Open::ToKeep {
+        return Err(OpenError::Refused(format!("host interface '{wanted}' is there already")));
+    }
     let first = queue(&wanted, several)?;
     let name = first.1;
     let mut descriptors = vec![first.0];
     for _ in 1..options.queues {
         descriptors.push(queue(&name, several)?.0);
     }
+    let kept = if how != Open::Ours { Some(Kept { holder: idle_queue(&name)?, was_there }) } else { None };
     let interface = Interface::find(&name)?;
+    let ended = |interface: Interface, descriptors| {
+        let mtu =
+            interface.mtu().map_err(|error| OpenError::system(format!("the MTU of host interface '{name}'"), error))?;
+        Ok(HostEnd { descriptors, kept, mtu, name: name.clone(), interface })
+    };
+    if was_there {
+        return ended(interface, descriptors);
+    }
     let failed = |what: &str, error| OpenError::system(format!("setting {what} of host interface '{name}'"), error);
     if let Some(mac) = options.host_mac {
         interface.set_mac(mac).map_err(|error| failed("the MAC address", error))?;
@@ -169,9 +218,18 @@ fn host_end(options: &TapOptions) -> Result<HostEnd, OpenError> {
         let what = format!("the gateway {gateway}");
         interface.add_gateway(gateway).map_err(|error| failed(&what, error))?;
     }
-    let mtu =
-        interface.mtu().map_err(|error| OpenError::system(format!("the MTU of host interface '{name}'"), error))?;
-    Ok(HostEnd { descriptors, mtu, name, interface })
+    ended(interface, descriptors)
+}
+
+/// Opens a queue of a TAP by which no frames go.
+fn idle_queue(name: &str) -> Result<OwnedFd, OpenError> {
+    let (fd, _) = queue(name, libc::IFF_MULTI_QUEUE)?;
+    // Here the flags are the value, and the name is not read.
+    let mut request = Request::new("", &(libc::IFF_DETACH_QUEUE as u16).to_ne_bytes());
+    request
+        .make(&fd, libc::TUNSETQUEUE as _)
+        .map_err(|error| OpenError::system(format!("a queue to keep host interface '{name}' by"), error))?;
+    Ok(fd)
 }
 
 /// Opens a queue of the TAP of a name, which is made unless it is there; and says its name, in which the

@@ -32,7 +32,7 @@ pub fn run(input: &[u8]) {
             kernel.finish_look();
         }
         if what & LINK_DOWN != 0 {
-            kernel.link_down(7);
+            kernel.links_down(&BTreeSet::from([7]));
         }
         if what & HAND_OVER != 0 {
             hand_over(&mut kernel, &links, &mut router, 3);

@@ -27,7 +27,10 @@ pub fn register(set: &mut CommandSet<Router>) {
             "Make a pair: an interface in Linux for an interface of the router. It is down at first. `netns clear` is \
              the namespace of the router itself.",
             |router: &mut Router, args: &Args| {
-                let phy = router.interfaces.find(args.text("interface")?)?;
+                let phy = match args.optional("index")?.map(InterfaceIndex) {
+                    Some(index) => router.interfaces.get(index)?.index,
+                    None => router.interfaces.find(args.text("interface")?)?,
+                };
                 let own = args.optional_text("where").filter(|word| *word == OWN_NAMESPACE);
                 let namespace = args.optional_text("namespace").or(own);
                 control::create(router, phy, args.text("host")?, namespace)?;

@@ -3,7 +3,7 @@
 use crate::error::LcpError;
 use crate::netlink::request::Seen;
 use crate::pair::{self, PairConfig};
-use crate::state::{Pair, Pairs};
+use crate::state::{Origin, Pair, Pairs};
 use crate::{from_linux, sync, vlan, ways};
 use graph::InterfaceIndex;
 use router::capability::{Change, Notice, Statement};
@@ -27,7 +27,11 @@ pub fn create(
     if is_stated_now(router, phy, host, namespace) {
         return Ok(router.state::<Pairs>().of(phy).map_or(phy, |pair| pair.tap));
     }
-    check_free(router, phy, name.clone())?;
+    // An operator's goes before one that came by itself.
+    let is_automatic = |pair: &Pair| pair.vlan.as_ref().is_some_and(|vlan| vlan.origin == Origin::Automatic);
+    if !router.state::<Pairs>().of(phy).is_some_and(is_automatic) {
+        check_free(router, phy, name.clone())?;
+    }
     let interface = router.interfaces.get(phy)?;
     if interface.sub.is_some() {
         vlan::create(router, phy, host, namespace)?;
@@ -49,8 +53,12 @@ pub fn create(
     };
     let namespace = config.namespace.clone();
     let tap_name = config.default_name(router);
+    let key = config.key();
     router.operation(|router| {
-        let tap = router.create(&tap_name, Box::new(config))?;
+        router.state_mut::<Pairs>().was_there = false;
+        let tap =
+            router.create(&tap_name, Box::new(config)).inspect_err(|_| router.state_mut::<Pairs>().let_go(&key))?;
+        let was_there = router.state::<Pairs>().was_there;
         let pair = Pair { phy, tap, host: host.into(), namespace, vlan: None, link: None, seen: Seen::default() };
         let made = ways::connect(router, pair).and_then(|()| router.set_admin(tap, true));
         if let Err(error) = made {
@@ -58,8 +66,13 @@ pub fn create(
             router.delete_interface(tap)?;
             return Err(error);
         }
-        sync::begin(router, phy);
-        from_linux::begin(router, phy, true);
+        sync::begin(router, phy, was_there);
+        from_linux::begin(router, phy, !was_there);
+        if was_there {
+            // What Linux has goes before what the router has.
+            vlan::end_gone(router, |router| from_linux::look_at(router, phy));
+            sync::addresses(router, phy);
+        }
         vlan::above_of(router, phy);
         Ok(tap)
     })
@@ -71,8 +84,10 @@ fn is_stated_now(router: &mut Router, phy: InterfaceIndex, host: &str, namespace
     let is_same =
         pair.host == host && namespace.is_none_or(|named| pair::namespace_of(named) == pair.namespace.as_deref());
     match &mut pair.vlan {
-        Some(vlan) if is_same && !vlan.is_stated => {
-            vlan.is_stated = true;
+        Some(vlan) if is_same && vlan.origin != Origin::Stated => {
+            vlan.origin = Origin::Stated;
+            let below = vlan.parent;
+            vlan::state_below(router, below);
             true
         }
         _ => false,
@@ -116,8 +131,12 @@ pub fn delete(router: &mut Router, phy: InterfaceIndex) -> Result<(), Error> {
     let Some(pair) = router.state::<Pairs>().of(phy) else {
         return Err(LcpError::NoPair(interface.name.clone()).into());
     };
-    if pair.vlan.is_some() {
+    if let Some(vlan) = &pair.vlan {
+        let was_stated = vlan.origin == Origin::Stated;
         vlan::end(router, phy, true);
+        if was_stated {
+            vlan::automatic(router, phy);
+        }
         return Ok(());
     }
     // The pair ends when its TAP leaves.
@@ -147,7 +166,9 @@ pub fn set_sync(router: &mut Router, on: bool) {
 pub fn set_subs(router: &mut Router, on: bool) {
     let pairs = router.state_mut::<Pairs>();
     pairs.stated_subs = if on == pairs.startup.subs { None } else { Some(on) };
-    let all: Vec<InterfaceIndex> = pairs.by_phy.keys().copied().collect();
+    // Those of sub-interfaces look after the ones above them when they are made.
+    let is_lowest = |pair: &&Pair| pair.vlan.is_none();
+    let all: Vec<InterfaceIndex> = pairs.iter().filter(is_lowest).map(|pair| pair.phy).collect();
     all.into_iter().for_each(|phy| vlan::above_of(router, phy));
 }
 
@@ -166,6 +187,10 @@ pub(crate) fn hears(router: &mut Router, notice: &Notice) {
     };
     if let Err(error) = published {
         log::error!("a pair is not up to date: {error}");
+    }
+    // What stood in the way of a VLAN link of Linux may be gone.
+    if let Notice::Gone { .. } = notice {
+        vlan::try_again(router);
     }
     if let Notice::Created(interface) = notice {
         vlan::automatic(router, *interface);
@@ -186,6 +211,12 @@ pub(crate) fn hears(router: &mut Router, notice: &Notice) {
         // Linux removes the VLAN links with the one below, all at once.
         vlan::end_above(router, phy, false);
         return disconnect(router, phy);
+    }
+    if router.state::<Pairs>().of(*leaving).is_some_and(|pair| pair.vlan.is_some()) {
+        // Its link goes with the TAP below, if the parent leaves, too.
+        let parent = router.interfaces.get(*leaving).ok().and_then(|it| it.sub.as_ref().map(|sub| sub.parent));
+        let with_link = parent.is_none_or(|parent| !router.is_leaving(parent));
+        return vlan::end(router, *leaving, with_link);
     }
     if router.state::<Pairs>().of(*leaving).is_some()
         && let Err(error) = delete(router, *leaving)
@@ -215,14 +246,19 @@ pub(crate) fn allows(router: &Router, change: &Change) -> Result<(), Error> {
     }
 }
 
+/// Before any interface: `off` keeps those from getting pairs that have none, and a pair that is stated replaces one
+/// that came by itself.
+pub(crate) fn auto_statements(router: &Router, into: &mut Vec<Statement>) {
+    if let Some(on) = router.state::<Pairs>().stated_subs {
+        let said = |on: bool| format!("lcp lcp-auto-subint {}", if on { "on" } else { "off" });
+        into.push(Statement::new(said(on), said(!on)));
+    }
+}
+
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     let pairs = router.state::<Pairs>();
     if let Some(on) = pairs.stated_sync {
         let said = |on: bool| format!("lcp lcp-sync {}", if on { "on" } else { "off" });
-        into.push(Statement::new(said(on), said(!on)));
-    }
-    if let Some(on) = pairs.stated_subs {
-        let said = |on: bool| format!("lcp lcp-auto-subint {}", if on { "on" } else { "off" });
         into.push(Statement::new(said(on), said(!on)));
     }
     if let Some(stated) = &pairs.stated_namespace {

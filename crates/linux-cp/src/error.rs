@@ -34,6 +34,8 @@ pub enum LcpError {
     NoSideBelow(String),
     #[error("Linux refuses the VLAN link {host}: {why}")]
     NoVlanLink { host: String, why: String },
+    #[error("{host} has the VLAN identifier {vid}, which names no VLAN")]
+    NoVlan { host: String, vid: u16 },
     #[error("{0} has more than two tags, or an inner one that is not 802.1Q")]
     DeepTags(String),
 }
@@ -52,5 +54,6 @@ router::codes! { LcpError {
     OtherNamespace => "lcp-other-namespace",
     NoSideBelow => "lcp-no-side-below",
     NoVlanLink => "lcp-no-vlan-link",
+    NoVlan => "lcp-no-vlan",
     DeepTags => "lcp-deep-tags",
 } }

@@ -7,18 +7,18 @@ use crate::{audit, vlan};
 use router::Router;
 use router::ip::bulk::Batch;
 use router::ip::route::Source;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// Control hears of the reader.
 pub fn handle(router: &mut Router, event: Event) {
     match event {
         Event::Links { namespace, links, was_down, lost } => {
-            let pairs = router.state::<Pairs>().iter().filter(|pair| pair.namespace == namespace);
-            let changed =
-                pairs.filter_map(|pair| Some((pair.phy, pair.link?))).filter(|(_, link)| links.contains(link));
+            let pairs = router.state::<Pairs>();
+            let changed = links.into_iter().filter_map(|link| Some((pairs.with_link(&namespace, link)?, link)));
             let hint = |(phy, link)| Hint {
                 phy,
                 was_down: was_down.contains(&link),
-                lost: lost.iter().filter(|(of, _)| *of == link).map(|(_, address)| *address).collect(),
+                lost: lost.range(first_of(link)..).take_while(|(of, _)| *of == link).map(|(_, one)| *one).collect(),
             };
             let hints: Vec<Hint> = changed.map(hint).collect();
             vlan::end_gone(router, |router| from_linux::look(router, hints));
@@ -44,6 +44,11 @@ pub fn handle(router: &mut Router, event: Event) {
         Event::Routes(batches) => routes(router, batches),
         Event::Audit => confirm(router),
     }
+}
+
+/// Before all addresses of a link.
+fn first_of(link: u32) -> (u32, IpAddr) {
+    (link, IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
 fn routes(router: &mut Router, batches: Vec<Batch>) {

@@ -7,7 +7,7 @@
 use crate::follow::{Counts, Namespace, Order, Reader};
 use crate::netlink::neighbour::Standing;
 use crate::netlink::request::Seen;
-use crate::state::{Pair, Pairs};
+use crate::state::{Origin, Pair, Pairs};
 use crate::{sync, ways};
 use graph::InterfaceIndex;
 use router::neighbour::NeighbourKey;
@@ -44,10 +44,13 @@ pub fn end(router: &mut Router, pair: &Pair) {
     if let (Some(reader), Some(link)) = (&pairs.reader, pair.link) {
         reader.order(Order::Leave { namespace: pair.namespace.clone(), link });
     }
-    let used: BTreeSet<Namespace> = pairs.by_phy.values().map(|pair| pair.namespace.clone()).collect();
-    pairs.counts.retain(|namespace, _| used.contains(namespace));
     pairs.refused.remove(&pair.phy);
-    settle_routes(pairs);
+    // A pair of a sub-interface is in the namespace of its parent's.
+    if pair.vlan.is_none() {
+        let used: BTreeSet<Namespace> = pairs.by_phy.values().map(|pair| pair.namespace.clone()).collect();
+        pairs.counts.retain(|namespace, _| used.contains(namespace));
+        settle_routes(pairs);
+    }
     if let Err(error) = withdraw(router, pair) {
         log::warn!("interface {} is not as it was before its pair: {error}", pair.phy);
     }
@@ -179,7 +182,7 @@ fn find(router: &mut Router, hint: Hint, gone: &mut Gone) -> Option<Found> {
         Ok(now) => now,
         Err(error) if error.raw_os_error() == Some(Errno::NODEV.raw_os_error()) => {
             deleted(router, &pair);
-            gone.0.extend(pair.vlan.filter(|vlan| !vlan.is_stated).map(|_| phy));
+            gone.0.extend(pair.vlan.filter(|vlan| vlan.origin != Origin::Stated).map(|_| phy));
             return None;
         }
         Err(error) => {

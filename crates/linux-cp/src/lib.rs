@@ -20,6 +20,7 @@ mod events;
 mod follow;
 mod from_host;
 mod from_linux;
+mod keeper;
 mod kernel;
 mod netlink;
 mod pair;
@@ -31,6 +32,7 @@ mod ways;
 
 pub use control::{create, delete, join};
 pub use error::LcpError;
+pub use keeper::run as keep_links;
 pub use kernel::{Kernel, Links};
 pub use netlink::link::parse as parse_link;
 pub use netlink::message::{Message, Messages};
@@ -58,7 +60,11 @@ pub const CAPABILITY: Description = Description {
     hears: control::hears,
     allows: control::allows,
     commands: cli::register,
-    statements: &[(Phase::Services, Part::Few(control::statements)), (Phase::Services, Part::Few(vlan::statements))],
+    statements: &[
+        (Phase::Basics, Part::Few(control::auto_statements)),
+        (Phase::Services, Part::Few(control::statements)),
+        (Phase::Services, Part::Few(vlan::statements)),
+    ],
     kinds: &[InterfaceKind { driver: pair::DRIVER, specimen: || Box::new(pair::PairConfig::default()), port: None }],
     nodes: &[to_host::NODES[0], to_host::NODES[1], to_host::NODES[2], to_host::NODES[3], from_host::NODE],
     features: &[
@@ -85,11 +91,16 @@ const KEYS: &[Key] = &[
     Key::value("num-rx-queues", "a number of queues").of(|value| value.number(1, 256).map(drop)),
     Key::value("num-tx-queues", "a number of queues").idle("each worker sends by itself"),
     Key::flag("lcp-sync"),
+    Key::value("hold-time", "a number of seconds").of(|value| value.number(0, 86_400).map(drop)),
+    Key::value("hold-name", "a name that no other router uses"),
     Key::flag("lcp-auto-subint"),
     Key::flag("lcp-sync-unnumbered").idle(LATER),
     Key::flag("del-static-on-link-down").idle(LATER),
     Key::flag("del-dynamic-on-link-down").idle(LATER),
 ];
+
+/// The name under which routers find the process that keeps sides of pairs, unless they are given another one.
+const HOLD_NAME: &str = "quiver/links";
 
 /// How Linux is followed.
 const FOLLOW_KEYS: &[Key] = &[
@@ -115,6 +126,10 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     let namespace = settings.text("default netns").map(str::to_string);
     let (sync, subs) = (settings.has("lcp-sync"), settings.has("lcp-auto-subint"));
     let queues = settings.get("num-rx-queues").and_then(|entry| entry.value().number(1, 256).ok()).unwrap_or(1);
+    let held =
+        settings.get("hold-time").and_then(|entry| entry.value().number(0, 86_400).ok()).filter(|time| *time > 0);
+    let hold_name = settings.text("hold-name").unwrap_or(HOLD_NAME).to_string();
+    let keep = held.map(|time| keeper::Settings { time: Duration::from_secs(time.into()), name: hold_name });
     let (to_host, from_host) = (starting.per_interface(), starting.per_interface());
     let workers = starting.graph.workers();
     const TO: &[Column] = &[Column::packets("lcp tx packets"), Column::bytes("lcp tx bytes").not_shown()];
@@ -131,7 +146,7 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     let new = move |_| Behaviour::Map(Box::new(from_host::FromHost::new(ways.clone(), pairs.clone(), taken.clone())));
     starting.graph.register(from_host::spec(), new)?;
     let (follow, events) = (follow_settings(starting), starting.events(events::handle));
-    let startup = Startup { namespace, queues: queues as u16, sync, subs, follow };
+    let startup = Startup { namespace, queues: queues as u16, sync, subs, follow, keep };
     starting.own(Pairs::new(startup, events, to_host, from_host));
     Ok(())
 }

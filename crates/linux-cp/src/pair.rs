@@ -1,7 +1,8 @@
 //! The Linux side of a pair, as a kind of interface: a TAP that `lcp create` makes.
 
 use crate::error::LcpError;
-use drivers::tap::{self, TapOptions};
+use crate::state::Pairs;
+use drivers::tap::{self, Kept, TapOptions};
 use drivers::{Device, OpenError, stand_in};
 use graph::InterfaceIndex;
 use router::interface::config::removal;
@@ -35,6 +36,13 @@ pub struct PairConfig {
     pub mac: Option<MacAddress>,
     pub mtu: u16,
     pub queues: u16,
+}
+
+impl PairConfig {
+    /// How its keeper knows it.
+    pub fn key(&self) -> String {
+        host_claim(self.namespace.as_deref(), &self.host)
+    }
 }
 
 impl InterfaceConfig for PairConfig {
@@ -75,8 +83,8 @@ impl InterfaceConfig for PairConfig {
         Some(self.host.clone())
     }
 
-    fn open(&self, _: &mut Router, _: &str) -> Result<Device, OpenError> {
-        let device = tap::open(TapOptions {
+    fn open(&self, router: &mut Router, _: &str) -> Result<Device, OpenError> {
+        let options = TapOptions {
             host_interface_name: Some(self.host.clone()),
             host_namespace: self.namespace.clone(),
             host_mac: self.mac,
@@ -84,7 +92,20 @@ impl InterfaceConfig for PairConfig {
             host_is_down: true,
             queues: self.queues,
             ..TapOptions::default()
-        })?;
+        };
+        let key = self.key();
+        let device = match router.state_mut::<Pairs>().keeper() {
+            None => tap::open(options)?,
+            Some(keeper) => {
+                let is_held = keeper.holds(&key).unwrap_or(false);
+                let (device, Kept { holder, was_there }) = tap::open_kept(options, is_held)?;
+                if let Err(error) = keeper.keep(&key, &holder) {
+                    log::warn!("{} ends with the router: the process that keeps it is gone: {error}", self.host);
+                }
+                router.state_mut::<Pairs>().was_there = was_there;
+                device
+            }
+        };
         Ok(Device { driver: DRIVER, ..device })
     }
 

@@ -1,7 +1,9 @@
 //! Pairs, as control keeps them.
 
 use crate::follow::{Counts, Event, Namespace, Reader, Settings};
+use crate::keeper::{self, Keeper};
 use crate::netlink::Netlink;
+use crate::netlink::link::VlanLink;
 use crate::netlink::request::Seen;
 use graph::{InterfaceIndex, PerInterface};
 use router::events::EventSender;
@@ -25,6 +27,8 @@ pub(crate) struct Startup {
     pub subs: bool,
     /// How Linux is followed.
     pub follow: Settings,
+    /// How sides in Linux outlive the router; none: they do not.
+    pub keep: Option<keeper::Settings>,
 }
 
 /// What nodes read of an interface that has a pair: its way to Linux.
@@ -56,8 +60,18 @@ pub(crate) struct Vlan {
     pub parent: InterfaceIndex,
     pub outer_type: EtherType,
     pub vid: u16,
-    /// An operator stated the pair.
-    pub is_stated: bool,
+    pub origin: Origin,
+}
+
+/// Who made a pair of a sub-interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// An operator: it is configuration.
+    Stated,
+    /// The router, for each sub-interface.
+    Automatic,
+    /// Somebody in Linux.
+    Found,
 }
 
 /// An interface of the router and its side in Linux.
@@ -80,6 +94,12 @@ pub struct Pair {
 pub struct Pairs {
     pub(crate) by_phy: BTreeMap<InterfaceIndex, Pair>,
     pub(crate) by_tap: BTreeMap<InterfaceIndex, InterfaceIndex>,
+    /// By the index of the side in Linux.
+    by_link: BTreeMap<Namespace, BTreeMap<u32, InterfaceIndex>>,
+    /// Each pair of a sub-interface behind the one whose side in Linux lies below.
+    above: BTreeSet<(InterfaceIndex, InterfaceIndex)>,
+    /// VLAN links of Linux that could not be sub-interfaces.
+    pub(crate) refused_vlans: BTreeMap<Namespace, Vec<(u32, VlanLink)>>,
     /// The namespace of pairs that name none. What a command says goes before what `startup.conf` says.
     pub(crate) stated_namespace: Option<Option<String>>,
     /// Whether state, MTU and addresses follow the router's; the same.
@@ -87,6 +107,10 @@ pub struct Pairs {
     /// Whether sub-interfaces get pairs by themselves; the same.
     pub(crate) stated_subs: Option<bool>,
     pub(crate) startup: Startup,
+    /// Keeps the sides in Linux; there since the first pair.
+    keeper: Option<Keeper>,
+    /// The side that was opened last was kept from before.
+    pub(crate) was_there: bool,
     /// For requests to Linux, by namespace.
     pub(crate) netlinks: BTreeMap<Namespace, Netlink>,
     /// Reads what Linux says; there since the first pair.
@@ -110,15 +134,20 @@ impl Pairs {
         to_host: PerInterface<Way>,
         from_host: PerInterface<BackWay>,
     ) -> Pairs {
-        let (by_phy, by_tap, netlinks, counts, refused) = Default::default();
+        let (by_phy, by_tap, by_link, above, refused_vlans, netlinks, counts, refused) = Default::default();
         let (stated_namespace, stated_sync, stated_subs, reader, routes_of) = (None, None, None, None, None);
         Pairs {
             by_phy,
             by_tap,
+            by_link,
+            above,
+            refused_vlans,
             stated_namespace,
             stated_sync,
             stated_subs,
             startup,
+            keeper: None,
+            was_there: false,
             netlinks,
             reader,
             events,
@@ -140,6 +169,32 @@ impl Pairs {
         self.stated_subs.unwrap_or(self.startup.subs)
     }
 
+    /// The process that keeps sides in Linux, where that is wanted. It is found, or started, for the first pair.
+    pub(crate) fn keeper(&mut self) -> Option<&mut Keeper> {
+        if self.keeper.is_none()
+            && let Some(settings) = &self.startup.keep
+        {
+            match Keeper::find(settings) {
+                Ok(found) => self.keeper = Some(found),
+                Err(error) => {
+                    log::warn!("sides of pairs end with the router: no process keeps them: {error}");
+                    // Not tried for every pair.
+                    self.startup.keep = None;
+                }
+            }
+        }
+        self.keeper.as_mut()
+    }
+
+    /// A side in Linux is kept no longer.
+    pub(crate) fn let_go(&mut self, key: &str) {
+        if let Some(keeper) = &mut self.keeper
+            && let Err(error) = keeper.let_go(key)
+        {
+            log::warn!("the process that keeps sides of pairs does not answer: {error}");
+        }
+    }
+
     /// A socket for requests in a namespace.
     pub(crate) fn netlink(&mut self, namespace: Option<&str>) -> Result<&mut Netlink, String> {
         let key = namespace.map(str::to_string);
@@ -152,21 +207,63 @@ impl Pairs {
         }
     }
 
+    pub(crate) fn insert(&mut self, pair: Pair) {
+        if let Some(link) = pair.link {
+            self.by_link.entry(pair.namespace.clone()).or_default().insert(link, pair.phy);
+        }
+        if let Some(vlan) = &pair.vlan {
+            self.above.insert((vlan.parent, pair.phy));
+        }
+        self.by_phy.insert(pair.phy, pair);
+    }
+
+    pub(crate) fn remove(&mut self, phy: InterfaceIndex) -> Option<Pair> {
+        self.lose_index(phy);
+        let pair = self.by_phy.remove(&phy)?;
+        if let Some(vlan) = &pair.vlan {
+            self.above.remove(&(vlan.parent, phy));
+        }
+        Some(pair)
+    }
+
     pub(crate) fn set_link(&mut self, phy: InterfaceIndex, link: u32) {
         if let Some(pair) = self.by_phy.get_mut(&phy) {
             pair.link = Some(link);
+            self.by_link.entry(pair.namespace.clone()).or_default().insert(link, phy);
         }
     }
 
     pub(crate) fn lose_link(&mut self, phy: InterfaceIndex) {
+        self.lose_index(phy);
         if let Some(pair) = self.by_phy.get_mut(&phy) {
             (pair.link, pair.seen) = (None, Seen::default());
         }
     }
 
+    fn lose_index(&mut self, phy: InterfaceIndex) {
+        let Some(Pair { namespace, link: Some(link), .. }) = self.by_phy.get(&phy) else { return };
+        if let Some(links) = self.by_link.get_mut(namespace) {
+            links.remove(link);
+            if links.is_empty() {
+                self.by_link.remove(namespace);
+            }
+        }
+    }
+
+    /// The interface whose side in Linux has this index.
+    pub(crate) fn with_link(&self, namespace: &Namespace, link: u32) -> Option<InterfaceIndex> {
+        self.by_link.get(namespace)?.get(&link).copied()
+    }
+
     pub(crate) fn set_seen(&mut self, phy: InterfaceIndex, seen: Seen) {
         if let Some(pair) = self.by_phy.get_mut(&phy) {
             pair.seen = seen;
+        }
+    }
+
+    pub(crate) fn set_seen_mac(&mut self, phy: InterfaceIndex, mac: MacAddress) {
+        if let Some(pair) = self.by_phy.get_mut(&phy) {
+            pair.seen.mac = mac;
         }
     }
 
@@ -184,8 +281,8 @@ impl Pairs {
 
     /// The interfaces of pairs whose sides in Linux lie directly above that of an interface.
     pub(crate) fn above(&self, phy: InterfaceIndex) -> Vec<InterfaceIndex> {
-        let is_above = |pair: &&Pair| pair.vlan.as_ref().is_some_and(|vlan| vlan.parent == phy);
-        self.iter().filter(is_above).map(|pair| pair.phy).collect()
+        let all = self.above.range((phy, InterfaceIndex(0))..=(phy, InterfaceIndex(u32::MAX)));
+        all.map(|(_, above)| *above).collect()
     }
 
     /// In the order of the router's interfaces.

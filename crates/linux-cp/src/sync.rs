@@ -80,23 +80,36 @@ fn is_seen(seen: &Seen, address: Prefix) -> bool {
     }
 }
 
-/// Finds the side in Linux of a pair that was made just now, and has it follow.
-pub fn begin(router: &mut Router, phy: InterfaceIndex) {
-    let Some(Pair { host, namespace, .. }) = router.state::<Pairs>().of(phy).cloned() else { return };
+/// Finds the side in Linux of a pair that was made just now, and has it follow. Of one that was there before, only what
+/// it always has from the router does.
+pub fn begin(router: &mut Router, phy: InterfaceIndex, was_there: bool) {
+    let Some(Pair { host, namespace, link, .. }) = router.state::<Pairs>().of(phy).cloned() else { return };
     // A plan has no side in Linux.
     if router.devices() == Devices::DryRun {
         return;
     }
     let pairs = router.state_mut::<Pairs>();
-    let found =
-        pairs.netlink(namespace.as_deref()).and_then(|netlink| netlink.find(&host).map_err(|error| error.to_string()));
-    match found {
-        Ok(link) => pairs.set_link(phy, link),
-        Err(error) => return refused(&host, "being found", error),
+    if link.is_none() {
+        let asked = pairs.netlink(namespace.as_deref());
+        match asked.and_then(|netlink| netlink.find(&host).map_err(|error| error.to_string())) {
+            Ok(link) => pairs.set_link(phy, link),
+            Err(error) => return refused(&host, "being found", error),
+        }
     }
     carrier(router, phy);
+    if was_there {
+        // The address that others know stays, unless an operator wants another.
+        if let Some(mac) = router.interfaces.get(phy).ok().and_then(|interface| interface.stated_mac) {
+            take(router, phy, &[Step::Mac(mac)]);
+        }
+        return;
+    }
     // What it has now is what it has from the router.
     look_now(router, phy);
+    // A TAP was made so. A VLAN link has what the link below has.
+    if let Ok(&Interface { mac, mtu, .. }) = router.interfaces.get(phy) {
+        take(router, phy, &[Step::Mac(mac), Step::Mtu(mtu)]);
+    }
     if router.state::<Pairs>().is_synchronous() {
         all(router, phy);
     }
@@ -133,18 +146,6 @@ fn addresses_of(interface: &Interface) -> impl Iterator<Item = Step> {
     addresses.map(|address| Step::Address(address, true))
 }
 
-/// Linux sets all VLAN links above one that goes up: those whose sub-interfaces operators want down are set down again.
-fn state_above(router: &mut Router, phy: InterfaceIndex) {
-    for above in router.state::<Pairs>().above(phy) {
-        look_now(router, above);
-        let Ok(interface) = router.interfaces.get(above) else { continue };
-        if !interface.is_found() {
-            take(router, above, &[Step::State(interface.stated_up)]);
-        }
-        state_above(router, above);
-    }
-}
-
 /// What Linux has now is known.
 fn look_now(router: &mut Router, phy: InterfaceIndex) {
     let seen = pairs_look(router, phy);
@@ -159,7 +160,8 @@ pub fn hears(router: &mut Router, notice: &Notice) {
         Notice::Mac(interface) => {
             // A VLAN link has had the new one of the link below already, until it is given one of its own.
             if router.state::<Pairs>().of(interface).is_some_and(|pair| pair.vlan.is_some()) {
-                look_now(router, interface);
+                let mac = pairs_look(router, interface).mac;
+                router.state_mut::<Pairs>().set_seen_mac(interface, mac);
             }
             match router.interfaces.get(interface) {
                 Ok(known) => (interface, Step::Mac(known.mac)),
@@ -168,10 +170,7 @@ pub fn hears(router: &mut Router, notice: &Notice) {
         }
         _ if !is_synchronous => return,
         // Linux has taken IPv6 addresses from an interface that went down.
-        Notice::AdminState { interface, up: true } => {
-            all(router, interface);
-            return state_above(router, interface);
-        }
+        Notice::AdminState { interface, up: true } => return all(router, interface),
         Notice::AdminState { interface, up } => (interface, Step::State(up)),
         Notice::Mtu(interface) => match router.interfaces.get(interface) {
             Ok(known) => (interface, Step::Mtu(known.mtu)),
@@ -201,6 +200,7 @@ fn take(router: &mut Router, phy: InterfaceIndex, steps: &[Step]) {
     let pairs = router.state_mut::<Pairs>();
     let Some(Pair { host, namespace, link: Some(link), mut seen, vlan, .. }) = pairs.of(phy).cloned() else { return };
     // Linux refuses a VLAN link more than the link below has.
+    let is_tap = vlan.is_none();
     let below = vlan.and_then(|vlan| pairs.of(vlan.parent)).map_or(u32::MAX, |below| below.seen.mtu);
     let fitting = |step: &Step| match *step {
         Step::Mtu(mtu) if u32::from(mtu) > below => Step::Mtu(below as u16),
@@ -223,8 +223,8 @@ fn take(router: &mut Router, phy: InterfaceIndex, steps: &[Step]) {
     }
     pairs.set_seen(phy, seen);
     ways::update(router, phy);
-    // Whether the side in Linux is up is known at once, and not when links are looked at next.
-    if steps.iter().any(|step| matches!(step, Step::State(_))) {
+    // Whether a TAP's side is up is known at once, and not when links are looked at next.
+    if is_tap && steps.iter().any(|step| matches!(step, Step::State(_))) {
         router.check_links();
     }
 }

@@ -13,7 +13,7 @@ use crate::follow::Namespace;
 use crate::from_linux::Gone;
 use crate::netlink::link::VlanLink;
 use crate::netlink::request::Seen;
-use crate::state::{Pair, Pairs, Vlan};
+use crate::state::{Origin, Pair, Pairs, Vlan};
 use crate::{from_linux, pair, sync, ways};
 use graph::InterfaceIndex;
 use router::capability::Statement;
@@ -23,9 +23,9 @@ use router::interface::kind::host_claim;
 use router::interface::sub::{Sub, Vid, VlanMatch};
 use router::{Devices, Error, Router};
 use rustix::io::Errno;
-use std::collections::HashMap;
 use std::io;
 use wire::ethernet::EtherType;
+use wire::vlan::{MAX_VID, MIN_VID};
 
 /// Makes a pair for a sub-interface: a VLAN link of this name above the side in Linux of its parent, which is down.
 ///
@@ -39,7 +39,24 @@ pub fn create(router: &mut Router, phy: InterfaceIndex, host: &str, namespace: O
     }
     drivers::check_host_name(host)?;
     check_free(router, host, &below.namespace)?;
-    make(router, phy, host, Vlan { is_stated: true, ..vlan }, &below)
+    // One that came by itself.
+    if router.state::<Pairs>().of(phy).is_some() {
+        end(router, phy, true);
+    }
+    make(router, phy, host, Vlan { origin: Origin::Stated, ..vlan }, &below)?;
+    state_below(router, below.phy);
+    Ok(())
+}
+
+/// What a stated pair lies above is stated, too: without it the pair cannot be made again.
+pub fn state_below(router: &mut Router, phy: InterfaceIndex) {
+    let Some(pair) = router.state_mut::<Pairs>().by_phy.get_mut(&phy) else { return };
+    if let Some(vlan) = &mut pair.vlan {
+        vlan.origin = Origin::Stated;
+        if let Ok(name) = name_of(router, phy) {
+            router.is_stated_with(&name);
+        }
+    }
 }
 
 fn make(router: &mut Router, phy: InterfaceIndex, host: &str, vlan: Vlan, below: &Pair) -> Result<(), Error> {
@@ -59,7 +76,7 @@ fn make(router: &mut Router, phy: InterfaceIndex, host: &str, vlan: Vlan, below:
         end(router, phy, true);
         return Err(error);
     }
-    sync::begin(router, phy);
+    sync::begin(router, phy, false);
     from_linux::begin(router, phy, true);
     above_of(router, phy);
     Ok(())
@@ -100,18 +117,18 @@ fn below(router: &Router, phy: InterfaceIndex) -> Result<(Vlan, Pair), Error> {
     };
     let above = name_of(router, parent)?;
     let pairs = router.state::<Pairs>();
-    let is_stated = false;
+    let origin = Origin::Automatic;
     match inner {
         None => {
             let below = pairs.of(parent).ok_or(LcpError::ParentHasNone { sub: name(), parent: above })?;
-            Ok((Vlan { parent, outer_type, vid, is_stated }, below.clone()))
+            Ok((Vlan { parent, outer_type, vid, origin }, below.clone()))
         }
         Some(Vid::Any) => Err(LcpError::NotExact(name()).into()),
         Some(Vid::Is(inner)) => {
             let outer = VlanMatch::Tagged { outer_type, outer: Vid::Is(vid), inner: None, exact: true };
             let below = who_takes(router, parent, &outer).and_then(|sub| pairs.of(sub));
             let below = below.ok_or_else(|| LcpError::OuterHasNone { sub: name(), parent: above, vid, outer })?;
-            let vlan = Vlan { parent: below.phy, outer_type: EtherType::VLAN, vid: inner, is_stated };
+            let vlan = Vlan { parent: below.phy, outer_type: EtherType::VLAN, vid: inner, origin };
             Ok((vlan, below.clone()))
         }
     }
@@ -129,7 +146,7 @@ fn who_takes(router: &Router, parent: InterfaceIndex, takes: &VlanMatch) -> Opti
 pub fn end(router: &mut Router, phy: InterfaceIndex, with_link: bool) {
     end_above(router, phy, with_link);
     let Some(pair) = ways::disconnect(router, phy) else { return };
-    from_linux::end(router, &pair);
+    // Before the reader leaves it, so that it does not take the link for a new one.
     if let Some(link) = pair.link.filter(|_| with_link) {
         let asked = router.state_mut::<Pairs>().netlink(pair.namespace.as_deref());
         match asked.map(|netlink| netlink.delete_link(link)) {
@@ -139,6 +156,7 @@ pub fn end(router: &mut Router, phy: InterfaceIndex, with_link: bool) {
             Err(error) => log::warn!("{} stays in Linux: {error}", pair.host),
         }
     }
+    from_linux::end(router, &pair);
     if router.interfaces.get(phy).is_ok_and(Interface::is_found)
         && let Err(error) = router.delete_interface(phy)
     {
@@ -161,21 +179,32 @@ pub fn end_gone(router: &mut Router, look: impl FnOnce(&mut Router) -> Gone) {
 
 /// Somebody made VLAN links in Linux: the router has sub-interfaces for them, and pairs.
 pub fn found(router: &mut Router, namespace: &Namespace, vlans: Vec<(u32, VlanLink)>) {
-    let pairs = router.state::<Pairs>().iter().filter(|pair| pair.namespace == *namespace);
-    let by_link: HashMap<u32, InterfaceIndex> = pairs.filter_map(|pair| Some((pair.link?, pair.phy))).collect();
     for (link, vlan) in vlans {
-        let Some(parent) = by_link.get(&vlan.parent).filter(|_| !by_link.contains_key(&link)) else { continue };
-        let done = take_over(router, *parent, link, &vlan);
-        if let Err(error) = done {
+        let pairs = router.state::<Pairs>();
+        if pairs.with_link(namespace, link).is_some() {
+            continue;
+        }
+        let Some(parent) = pairs.with_link(namespace, vlan.parent) else { continue };
+        if let Err(error) = take_over(router, parent, link, &vlan) {
             log::warn!("{} in Linux has no sub-interface: {error}", vlan.name);
+            router.state_mut::<Pairs>().refused_vlans.entry(namespace.clone()).or_default().push((link, vlan));
         }
         router.breathe();
     }
 }
 
+/// Tries again what was refused.
+pub fn try_again(router: &mut Router) {
+    let refused = std::mem::take(&mut router.state_mut::<Pairs>().refused_vlans);
+    refused.into_iter().for_each(|(namespace, vlans)| found(router, &namespace, vlans));
+}
+
 fn take_over(router: &mut Router, parent: InterfaceIndex, link: u32, vlan: &VlanLink) -> Result<(), Error> {
     let Some(below) = router.state::<Pairs>().of(parent).cloned() else { return Ok(()) };
     let VlanLink { outer_type, vid, .. } = *vlan;
+    if !(MIN_VID..=MAX_VID).contains(&vid) {
+        return Err(LcpError::NoVlan { host: vlan.name.clone(), vid }.into());
+    }
     let interface = router.interfaces.get(parent)?;
     let (top, takes) = match &interface.sub {
         None => (parent, VlanMatch::Tagged { outer_type, outer: Vid::Is(vid), inner: None, exact: true }),
@@ -190,7 +219,7 @@ fn take_over(router: &mut Router, parent: InterfaceIndex, link: u32, vlan: &Vlan
         Some(known) => known,
         None => router.create_found_sub_interface(top, takes)?,
     };
-    let known = Vlan { parent, outer_type, vid, is_stated: false };
+    let known = Vlan { parent, outer_type, vid, origin: Origin::Found };
     match router.state::<Pairs>().of(phy) {
         // The link of a pair was deleted, and is there again.
         Some(Pair { link: None, .. }) => router.state_mut::<Pairs>().set_link(phy, link),
@@ -201,7 +230,7 @@ fn take_over(router: &mut Router, parent: InterfaceIndex, link: u32, vlan: &Vlan
         None => ways::connect(router, new_pair(phy, &vlan.name, &below, known, Some(link)))
             .inspect_err(|_| end(router, phy, false))?,
     }
-    from_linux::begin(router, phy, true);
+    from_linux::begin(router, phy, false);
     // What Linux has goes before what the router has.
     end_gone(router, |router| from_linux::look_at(router, phy));
     sync::addresses(router, phy);
@@ -214,10 +243,21 @@ pub fn above_of(router: &mut Router, phy: InterfaceIndex) {
     if !router.state::<Pairs>().makes_subs() {
         return;
     }
-    // Of a sub-interface: those with its tag and another one.
-    let parent = router.interfaces.get(phy).ok().and_then(|interface| interface.sub.as_ref().map(|sub| sub.parent));
-    let subs: Vec<InterfaceIndex> =
-        router.interfaces.sub_interfaces_of(parent.unwrap_or(phy)).map(|sub| sub.index).collect();
+    let Ok(interface) = router.interfaces.get(phy) else { return };
+    let (parent, outer) = match &interface.sub {
+        None => (phy, None),
+        // Those with its tag and another one.
+        Some(Sub { parent, takes: VlanMatch::Tagged { outer, inner: None, .. }, .. }) => (*parent, Some(*outer)),
+        Some(_) => return,
+    };
+    let is_above = |takes: &VlanMatch| match takes {
+        VlanMatch::Tagged { inner: None, .. } => outer.is_none(),
+        VlanMatch::Tagged { outer: with, inner: Some(_), .. } => outer == Some(*with),
+        _ => false,
+    };
+    let subs = router.interfaces.sub_interfaces_of(parent);
+    let subs = subs.filter(|it| it.sub.as_ref().is_some_and(|sub| is_above(&sub.takes)));
+    let subs: Vec<InterfaceIndex> = subs.map(|sub| sub.index).collect();
     for sub in subs {
         if below(router, sub).is_ok_and(|(_, below)| below.phy == phy) {
             automatic(router, sub);
@@ -251,7 +291,8 @@ pub fn statements(router: &Router, into: &mut Vec<Statement>) {
     let is_inner = |vlan: &Vlan| router.interfaces.get(vlan.parent).is_ok_and(|below| below.sub.is_some());
     for inner in [false, true] {
         for pair in router.state::<Pairs>().iter() {
-            let Some(vlan) = pair.vlan.as_ref().filter(|vlan| vlan.is_stated && is_inner(vlan) == inner) else {
+            let Some(vlan) = pair.vlan.as_ref().filter(|vlan| vlan.origin == Origin::Stated && is_inner(vlan) == inner)
+            else {
                 continue;
             };
             let (Ok(name), Ok(parent)) = (name_of(router, pair.phy), name_of(router, vlan.parent)) else { continue };

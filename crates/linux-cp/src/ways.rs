@@ -3,6 +3,7 @@
 use crate::state::{BackWay, Pair, Pairs, Way};
 use crate::{from_host, to_host};
 use graph::InterfaceIndex;
+use router::interface::kind::host_claim;
 use router::{Error, Router};
 
 /// The arcs of [`to_host::NODES`].
@@ -12,7 +13,7 @@ const ARCS: [&str; 4] = ["ip4-local", "ip6-local", "arp", "l2-input"];
 pub fn connect(router: &mut Router, pair: Pair) -> Result<(), Error> {
     let (phy, tap, has_tap) = (pair.phy, pair.tap, pair.vlan.is_none());
     let pairs = router.state_mut::<Pairs>();
-    pairs.by_phy.insert(phy, pair);
+    pairs.insert(pair);
     if has_tap {
         pairs.by_tap.insert(tap, phy);
     }
@@ -39,7 +40,11 @@ pub fn publish(router: &mut Router, phy: InterfaceIndex) -> Result<(), Error> {
         let subs = router.interfaces.get(phy)?.sub_interfaces().cloned();
         pairs.from_host.set(tap, Some(BackWay { phy, subs }));
     }
-    router.set_all_groups(phy, is_open)
+    // Seldom another than before, and all views are published with it.
+    match router.interfaces.get(phy)?.all_groups == is_open {
+        true => Ok(()),
+        false => router.set_all_groups(phy, is_open),
+    }
 }
 
 /// The same, when there is nobody to hear of a failure.
@@ -51,6 +56,9 @@ pub fn update(router: &mut Router, phy: InterfaceIndex) {
 
 /// Publishes the ways of a TAP's pair, and those of the pairs above it.
 pub fn publish_all(router: &mut Router, tap: InterfaceIndex) -> Result<(), Error> {
+    if !router.state::<Pairs>().by_tap.contains_key(&tap) {
+        return Ok(());
+    }
     let of_tap = |pair: &&Pair| pair.tap == tap;
     let all: Vec<InterfaceIndex> = router.state::<Pairs>().iter().filter(of_tap).map(|pair| pair.phy).collect();
     all.into_iter().try_for_each(|phy| publish(router, phy))
@@ -59,8 +67,8 @@ pub fn publish_all(router: &mut Router, tap: InterfaceIndex) -> Result<(), Error
 /// Takes back what [`connect`] did, as far as it was done. Gives the pair that was.
 pub fn disconnect(router: &mut Router, phy: InterfaceIndex) -> Option<Pair> {
     let pairs = router.state_mut::<Pairs>();
-    let pair = pairs.by_phy.remove(&phy)?;
-    let Pair { tap, namespace, vlan, .. } = pair.clone();
+    let pair = pairs.remove(phy)?;
+    let Pair { tap, host, namespace, vlan, .. } = pair.clone();
     // A namespace of this name may be another one when the next pair is made there.
     if vlan.is_none() && pairs.by_phy.values().all(|pair| pair.namespace != namespace) {
         pairs.netlinks.remove(&namespace);
@@ -70,6 +78,7 @@ pub fn disconnect(router: &mut Router, phy: InterfaceIndex) -> Option<Pair> {
     let mut ways: Vec<_> = ways.collect();
     if vlan.is_none() {
         pairs.by_tap.remove(&tap);
+        pairs.let_go(&host_claim(namespace.as_deref(), &host));
         pairs.from_host.set(tap, None);
         ways.push((drivers::input::ARC, from_host::NODE, tap));
     }

@@ -27,8 +27,10 @@ static HEAP: heap::Heap = heap::Heap;
 use clap::{CommandFactory, Parser, Subcommand};
 use command::harmless;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// A vector packet router in Linux user space.
 #[derive(Parser)]
@@ -67,6 +69,13 @@ enum Action {
         #[arg(value_enum)]
         document: generate::Document,
     },
+    /// Keep the sides in Linux of a router's pairs while no router runs: `run` starts it. Routers come by standard
+    /// input, a listening socket.
+    #[command(hide = true)]
+    KeepLinks {
+        /// How many seconds.
+        time: u64,
+    },
     /// Measure what a packet costs in the graph. Needs no privileges.
     Bench(Box<bench::Options>),
     /// Test a router under load: send packets through it, receive them, account for each.
@@ -83,6 +92,7 @@ fn main() -> ExitCode {
         Action::Completion { .. } => completion::script(&Arguments::command()),
         Action::Complete(options) => completion::run(&options),
         Action::Generate { document } => generate::run(document, &Arguments::command()),
+        Action::KeepLinks { time } => keep_links(time),
         Action::Bench(options) => bench::run(&options).and_then(|text| say(text.as_bytes())),
         Action::Loadtest(options) => match loadtest::run(&options) {
             // As a shell says it of a program that a signal ended.
@@ -90,6 +100,11 @@ fn main() -> ExitCode {
             other => other.map(drop),
         },
     })
+}
+
+fn keep_links(time: u64) -> Result<(), String> {
+    let listener = io::stdin().as_fd().try_clone_to_owned().map_err(|error| error.to_string())?;
+    linux_cp::keep_links(&listener, Duration::from_secs(time)).map_err(|error| error.to_string())
 }
 
 /// Writes to standard output, with nothing in it that steers a terminal; a reader that has seen enough, as `head`

@@ -2,23 +2,19 @@
 
 use super::message::{LENGTH, Message};
 use crate::OpenError;
+use crate::passing;
+pub use crate::passing::Received;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs;
 use rustix::io::Errno;
-use rustix::net::{
-    self, AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
-};
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use std::io;
 use std::path::Path;
 
 /// Most connections that wait to be accepted.
 const BACKLOG: i32 = 16;
 /// Mode of a socket file: owner and group may connect.
 const FILE_MODE: u32 = 0o660;
-/// Room for descriptors of a message; all but one are closed.
-const MAX_DESCRIPTORS: usize = 4;
 
 /// The abstract name in a file name, if it is one: the part after `@`, or after VPP's `abstract:`.
 fn abstract_name(filename: &str) -> Option<&str> {
@@ -140,49 +136,16 @@ pub fn accept(listener: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
 /// # Errors
 /// When the message cannot be sent at once.
 pub fn send(fd: BorrowedFd<'_>, message: &Message, descriptor: Option<&OwnedFd>) -> io::Result<()> {
-    let bytes = message.to_bytes();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    let descriptors = descriptor.map(|descriptor| [descriptor.as_fd()]);
-    if let Some(descriptors) = &descriptors {
-        control.push(SendAncillaryMessage::ScmRights(descriptors));
-    }
-    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    net::sendmsg(fd, &[IoSlice::new(&bytes)], &mut control, flags)?;
-    Ok(())
+    passing::send(fd, &message.to_bytes(), descriptor.map(AsFd::as_fd))
 }
 
-/// What was received.
-pub enum Received {
-    Nothing,
-    /// The other end is closed.
-    End,
-    /// A message, to be parsed, and the descriptor that came with it.
-    Bytes(Vec<u8>, Option<OwnedFd>),
-}
-
+/// Receives a message, to be parsed, and the descriptor that came with it.
+///
 /// # Errors
 /// When the socket is broken.
 pub fn receive(fd: BorrowedFd<'_>) -> io::Result<Received> {
     // Room for more than a message has, so that longer ones are detected.
-    let mut bytes = [0; LENGTH + 1];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-    let got = match net::recvmsg(fd, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
-        Ok(got) => got.bytes,
-        Err(Errno::AGAIN | Errno::INTR) => return Ok(Received::Nothing),
-        Err(error) => return Err(error.into()),
-    };
-    if got == 0 {
-        return Ok(Received::End);
-    }
-    let mut descriptors = control.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
-        _ => None,
-    });
-    let descriptor = descriptors.next().and_then(|mut descriptors| descriptors.next());
-    Ok(Received::Bytes(bytes[..got].to_vec(), descriptor))
+    passing::receive(fd, LENGTH + 1)
 }
 
 #[cfg(test)]

@@ -75,6 +75,8 @@ pub struct Space {
     /// Messages were dropped: when all was looked at and passed on, an audit is to confirm it.
     pub audit_due: bool,
     pub changed_links: BTreeSet<u32>,
+    /// Links that went down, whose routes are there still.
+    down: BTreeSet<u32>,
     /// Those of them that were down meanwhile.
     pub seen_down: BTreeSet<u32>,
     /// Addresses that went, each with its link.
@@ -121,6 +123,7 @@ impl Space {
             retry: false,
             audit_due: false,
             changed_links: BTreeSet::new(),
+            down: BTreeSet::new(),
             seen_down: BTreeSet::new(),
             lost: BTreeSet::new(),
             neighbours: BTreeMap::new(),
@@ -159,7 +162,13 @@ impl Space {
                 let above: Vec<u32> = self.vlans_of(link).collect();
                 self.new_vlans.extend(above);
             }
-            None => drop(self.links.remove(&link)),
+            None => {
+                self.links.remove(&link);
+                // It went and is there again.
+                if self.vlans.get(&link).is_some_and(|vlan| self.links.contains_key(&vlan.parent)) {
+                    self.new_vlans.insert(link);
+                }
+            }
         }
         self.kernel.links_changed(&BTreeSet::from([link]));
         self.note_waiting();
@@ -180,6 +189,13 @@ impl Space {
     /// # Errors
     /// When the socket is of no use any more.
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
+        let more = self.read_some(buffer);
+        self.take_down();
+        self.note_waiting();
+        more
+    }
+
+    fn read_some(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
         self.retry = false;
         self.look_on()?;
         for _ in 0..AT_ONCE {
@@ -227,6 +243,7 @@ impl Space {
         let is_answer = message.port == self.subscription.port();
         let is_look = |look: &Look| look.sequence == message.sequence;
         let is_of_look = is_answer && self.look.as_ref().is_some_and(is_look);
+        self.was_interrupted |= is_of_look && is_interrupted(message.flags);
         match message.kind {
             message::DONE | message::ERROR if is_of_look => return self.looked(message),
             link::NEW if self.look.as_ref().is_some_and(|look| is_of_look && look.what == Whole::Changes) => {
@@ -241,11 +258,11 @@ impl Space {
             next_hop::NEW | next_hop::DELETE | route::NEW | route::DELETE => self.route(message, is_answer),
             _ => self.counts.not_followed.add(1),
         }
-        self.was_interrupted |= is_of_look && is_interrupted(message.flags);
         Ok(())
     }
 
     fn route(&mut self, message: &Message<'_>, is_answer: bool) {
+        self.take_down();
         if let Some(look) = self.look.as_mut().filter(|look| look.what == Whole::NextHops)
             && let Ok((id, _)) = next_hop::parse(message.payload)
             && message.kind == next_hop::NEW
@@ -303,14 +320,24 @@ impl Space {
         }
         // Its routes went without a word, or its next-hop objects did.
         if is_gone || flags & FLAG_UP == 0 {
-            self.kernel.link_down(number);
+            self.down.insert(number);
             self.seen_down.extend(is_followed.then_some(number));
         } else if flags & (FLAG_RUNNING | FLAG_LOWER_UP) == 0 {
+            self.take_down();
             self.kernel.carrier_lost(number);
         } else {
             return;
         }
         self.wanted_routes |= self.follows_routes && is_followed;
+    }
+
+    /// Takes the routes of links that went down. All at once, because each time all routes are looked through; before
+    /// anything that may bring new ones.
+    fn take_down(&mut self) {
+        let down = std::mem::take(&mut self.down);
+        if !down.is_empty() {
+            self.kernel.links_down(&down);
+        }
     }
 
     /// A link is, or is no longer, a VLAN of another.
@@ -367,6 +394,7 @@ impl Space {
             return Ok(());
         }
         if std::mem::take(&mut self.wanted_links) {
+            self.was_interrupted = false;
             return self.begin(Whole::Links);
         }
         if std::mem::take(&mut self.wanted_neighbours) {
@@ -440,6 +468,8 @@ impl Space {
     fn saw_all(&mut self, look: &Look) {
         match look.what {
             Whole::Changes => {}
+            // One that was left out by chance would be forgotten.
+            Whole::Links if self.was_interrupted => self.wanted_links = true,
             Whole::Links => look.unseen.iter().for_each(|gone| self.vlan(*gone, None)),
             Whole::Neighbours => self.permanent = Some(look.permanent.clone()),
             Whole::NextHops => self.kernel.remove_objects(&look.unseen),

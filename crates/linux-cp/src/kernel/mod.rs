@@ -363,10 +363,12 @@ impl Kernel {
         self.remove_objects(&objects);
     }
 
-    /// An interface went down, or is gone: what Linux does then without a word.
-    pub fn link_down(&mut self, link: u32) {
-        self.carrier_lost(link);
-        let is_dead = |target: &Target| matches!(target, Target::Hops(hops) if hops.iter().all(|hop| hop.link == link));
+    /// Interfaces went down, or are gone: what Linux does then without a word.
+    pub fn links_down(&mut self, links: &BTreeSet<u32>) {
+        links.iter().for_each(|link| self.carrier_lost(*link));
+        // A route goes with the last of its ways.
+        let is_dead =
+            |target: &Target| matches!(target, Target::Hops(hops) if hops.iter().all(|hop| links.contains(&hop.link)));
         let dead = self.targets.iter().filter(|(_, target)| is_dead(target)).map(|(number, _)| number).collect();
         // Of IPv6 routes it says so.
         self.remove_routes_to(&dead, Family::Ip4);

@@ -156,7 +156,7 @@ fn objects_change_and_go_under_their_routes() {
     assert_eq!(kernel.backlog(), 0, "the first forwards still");
     kernel.remove(&route("10.2.0.0/16", 0, Target::Object(2)));
     // The interface of one goes down: the group loses it, and routes by it alone go.
-    kernel.link_down(7);
+    kernel.links_down(&BTreeSet::from([7]));
     assert_eq!(taken(&mut kernel), ["10.1.0.0/16 via 198.51.100.1 2*3", "10.2.0.0/16 removed"]);
     kernel.remove_object(2);
     assert_eq!(taken(&mut kernel), ["10.1.0.0/16 removed"]);
@@ -171,7 +171,7 @@ fn ipv4_routes_go_with_their_link_without_a_word() {
     kernel.add(&route("10.2.0.0/16", 0, by(&[hop(7, "192.0.2.1"), hop(8, "198.51.100.1")])), FLAG_EXCLUSIVE);
     kernel.add(&route("2001:db8::/32", 0, by(&[hop(7, "fe80::1")])), FLAG_EXCLUSIVE);
     taken(&mut kernel);
-    kernel.link_down(7);
+    kernel.links_down(&BTreeSet::from([7]));
     assert_eq!(taken(&mut kernel), ["10.1.0.0/16 via 198.51.100.1 2"], "of IPv6 routes it says so");
 }
 

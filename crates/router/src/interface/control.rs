@@ -216,6 +216,11 @@ impl Router {
         Ok(())
     }
 
+    /// Whether an interface is about to go.
+    pub fn is_leaving(&self, index: InterfaceIndex) -> bool {
+        self.notices.leaving.contains(&index)
+    }
+
     /// Removes an interface that leaves, with all that the core has of it.
     pub(crate) fn finish_deletion(&mut self, index: InterfaceIndex) {
         let Ok(interface) = self.interfaces.get_mut(index) else { return };

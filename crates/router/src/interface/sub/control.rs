@@ -95,6 +95,14 @@ impl Router {
             return Err(Error::SubInterfaceOfOne(above.name.clone()));
         }
         let name = name_of(&above.name, id);
+        // An operator states one that was found.
+        if let Ok(index) = self.interfaces.find(&name)
+            && let Ok(known) = self.interfaces.get(index)
+            && known.sub.as_ref().is_some_and(|sub| sub.is_found && sub.takes == takes)
+        {
+            self.set_found(index, false);
+            return Ok(index);
+        }
         self.check_new_name(&name)?;
         if let Some(other) = above.demux.as_ref().and_then(|demux| demux.who_takes(&takes))
             && let other = self.interfaces.get(other)?
@@ -130,8 +138,8 @@ impl Router {
         })
     }
 
-    /// Creates a sub-interface that no operator stated, under a number that follows from its tags. It is stated when an
-    /// operator states anything about it.
+    /// Creates a sub-interface that no operator stated, under a number that follows from its tags, unless it is taken.
+    /// It is stated when an operator states anything about it.
     ///
     /// # Errors
     /// As [`Router::create_sub_interface`].
