@@ -200,19 +200,22 @@ class Frr:
 
     DAEMONS = ("zebra", "bfdd", "ospfd", "ospf6d", "bgpd")
 
-    def __init__(self, lab, host):
-        self.host = host
+    def __init__(self, lab, host, zebra=(), more=""):
+        """`zebra` is what else that daemon is started with, `more` more of the configuration."""
+        self.host, self.zebra = host, zebra
         # The daemons run as a user of their own.
         self.directory = pathlib.Path(lab.stack.enter_context(tempfile.TemporaryDirectory(prefix="quiver-frr-")))
         shutil.chown(self.directory, "frr", "frr")
         config = self.directory / "frr.conf"
-        config.write_text(STEERED)
+        config.write_text(STEERED + more)
         config.chmod(0o644)
         self.processes = [self.start(daemon, config) for daemon in self.DAEMONS]
 
     def start(self, daemon, config):
         words = [FRR / daemon, "-f", config, "-i", self.directory / f"{daemon}.pid", "-z", self.directory / "zserv.api"]
         words += ["--vty_socket", self.directory, "-A", "127.0.0.1", "-P", "0", "--log", "stdout"]
+        if daemon == "zebra":
+            words += self.zebra
         if daemon == "bfdd":
             words += ["--bfdctl", self.directory / "bfdd.sock"]
         process = self.host.start(*map(str, words))
@@ -241,3 +244,36 @@ def test_neighbours_of_frr_are_up_and_its_routes_forward(lab, neighbours):
     frr.processes[0].kill()
     assert host.reaches("198.51.100.1")
     wait_until(lambda: agrees(router), "the router has what Linux has")
+
+
+@pytest.mark.skipif(not FRR.is_dir(), reason="needs the package frr")
+def test_routes_of_frr_come_by_fpm_without_the_kernel(lab, tmp_path):
+    """zebra connects, says its routes, dies and comes again. The sessions run over the pair as ever."""
+    many, many6 = 2000, 500
+    router, linux, peer, host, directory = joined(lab, tmp_path, extra="fpm { listen 127.0.0.1:2620 hold-time 20 }")
+    linux.ip("link", "set", "lo", "up")
+    Bird(peer, directory, configured("eth0", 64501, 64500, "192.0.2.2", "192.0.2.1", statics(many, many6)))
+    fpm = lambda: router.cli_json("show fpm")
+    frr = Frr(lab, linux, zebra=["-M", "dplane_fpm_nl"], more="fpm address 127.0.0.1 port 2620\n")
+    wait_until(lambda: fpm()["peer"] is not None, "zebra is connected", seconds=60)
+    wait_until(lambda: fpm()["prefixes"] >= many + 1 + many6, "the router has all routes", seconds=60)
+    wait_until(lambda: fpm()["backlog"] == 0, "and they forward")
+    for prefix, command in (("198.51.100.0/24", "ip"), ("2001:db8:8000:1::/64", "ip6")):
+        assert "fpm" in router.cli(f"show {command} fib {prefix}")
+    assert host.reaches("198.51.100.1")
+    assert fpm()["malformed"] == 0 and fpm()["offloaded"] >= many + 1 + many6, fpm()
+    # zebra connects again, and says all of it again.
+    frr.say("configure\nno fpm address")
+    wait_until(lambda: fpm()["peer"] is None, "zebra is gone", seconds=60)
+    assert host.reaches("198.51.100.1")
+    frr.say("configure\nfpm address 127.0.0.1 port 2620")
+    wait_until(lambda: fpm()["sessions"] == 2, "zebra is connected", seconds=60)
+    wait_until(lambda: fpm()["prefixes"] >= many + 1 + many6, "the router has all routes", seconds=60)
+    assert host.reaches("198.51.100.1")
+    # zebra dies, and its routes of Linux go: what it said here forwards on for the hold time.
+    frr.processes[0].kill()
+    frr.processes[0].wait()
+    wait_until(lambda: fpm()["peer"] is None, "zebra is gone", seconds=60)
+    linux.ip("nexthop", "flush")
+    wait_until(lambda: audit(router)["routes"] == 0 and agrees(router), "those of Linux are gone")
+    assert host.reaches("198.51.100.1")

@@ -12,8 +12,8 @@ HELD = "linux-cp { hold-time 10 }"
 
 
 def kept(lab, extra=HELD):
-    """h1 -- e0 [router] e1 -- h2, with the sides xe0 and xe1 in the namespace `linux`, which have addresses. The wires are
-    AF_PACKET: they outlive the router, too. Gives also the commands that start such a router again."""
+    """h1 -- e0 [router] e1 -- h2, with the sides xe0 and xe1 in the namespace `linux`, which have addresses. The wires
+    are AF_PACKET: they outlive the router, too."""
     router = lab.router(extra=extra)
     linux = lab.host("linux")
     hosts = []

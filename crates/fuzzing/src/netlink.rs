@@ -10,6 +10,8 @@ use wire::{Family, Prefix};
 const LOOK: u8 = 1;
 const LINK_DOWN: u8 = 2;
 const HAND_OVER: u8 = 4;
+/// It comes from a routing daemon, in frames, and not from Linux.
+const FRAMES: u8 = 8;
 
 pub fn run(input: &[u8]) {
     let links = Links::from([(7, InterfaceIndex(1)), (8, InterfaceIndex(2))]);
@@ -18,6 +20,10 @@ pub fn run(input: &[u8]) {
     while let Some((&[what, length], after)) = rest.split_first_chunk::<2>() {
         let (datagram, after) = after.split_at(usize::from(length).min(after.len()));
         rest = after;
+        if what & FRAMES != 0 {
+            frames(&mut kernel, datagram);
+            continue;
+        }
         if what & LOOK != 0 {
             kernel.begin_look();
         }
@@ -49,6 +55,16 @@ pub fn run(input: &[u8]) {
         should.extend(routes);
     }
     assert_eq!(router, should, "the router has what Linux has");
+}
+
+fn frames(kernel: &mut Kernel, mut bytes: &[u8]) {
+    while let Ok(Some((messages, length))) = linux_cp::first_frame(bytes) {
+        bytes = &bytes[length..];
+        for message in Messages(messages).flatten() {
+            let _ = kernel.put_alone(message.payload);
+            let _ = kernel.remove_all(message.payload).is_ok_and(|_| kernel.put_alone(message.payload).is_ok());
+        }
+    }
 }
 
 fn hand_over(kernel: &mut Kernel, links: &Links, router: &mut BTreeMap<Prefix, Vec<Path>>, most: usize) {

@@ -8,7 +8,7 @@ use crate::follow::{Counts, Namespace, Order, Reader};
 use crate::netlink::neighbour::Standing;
 use crate::netlink::request::Seen;
 use crate::state::{Origin, Pair, Pairs};
-use crate::{sync, ways};
+use crate::{fpm, sync, ways};
 use graph::InterfaceIndex;
 use router::neighbour::NeighbourKey;
 use router::{Devices, Error, Router};
@@ -34,8 +34,10 @@ pub fn begin(router: &mut Router, phy: InterfaceIndex, is_new: bool) {
     let counts = pairs.counts.entry(namespace.clone()).or_default().clone();
     settle_routes(pairs);
     if let Some(reader) = &pairs.reader {
-        reader.order(Order::Follow { namespace, link, interface: phy, is_new, counts });
+        reader.order(Order::Follow { namespace: namespace.clone(), link, interface: phy, is_new, counts });
     }
+    let default = pairs.default_namespace().map(str::to_string);
+    fpm::followed(router, &namespace, &default, link, phy);
 }
 
 /// A pair is gone: what came from Linux goes with it, and what operators stated is in force.
@@ -45,6 +47,10 @@ pub fn end(router: &mut Router, pair: &Pair) {
         reader.order(Order::Leave { namespace: pair.namespace.clone(), link });
     }
     pairs.refused.remove(&pair.phy);
+    if let Some(link) = pair.link {
+        fpm::ended(router, &pair.namespace, link);
+    }
+    let pairs = router.state_mut::<Pairs>();
     // A pair of a sub-interface is in the namespace of its parent's.
     if pair.vlan.is_none() {
         let used: BTreeSet<Namespace> = pairs.by_phy.values().map(|pair| pair.namespace.clone()).collect();
@@ -202,6 +208,9 @@ fn deleted(router: &mut Router, pair: &Pair) {
         reader.order(Order::Leave { namespace: pair.namespace.clone(), link });
     }
     pairs.lose_link(pair.phy);
+    if let Some(link) = pair.link {
+        fpm::ended(router, &pair.namespace, link);
+    }
     ways::update(router, pair.phy);
     if let Err(error) = withdraw(router, pair) {
         log::warn!("interface {} is not as it was before its pair: {error}", pair.phy);

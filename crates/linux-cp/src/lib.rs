@@ -18,6 +18,7 @@ mod control;
 mod error;
 mod events;
 mod follow;
+mod fpm;
 mod from_host;
 mod from_linux;
 mod keeper;
@@ -32,6 +33,7 @@ mod ways;
 
 pub use control::{create, delete, join};
 pub use error::LcpError;
+pub use fpm::first_frame;
 pub use keeper::run as keep_links;
 pub use kernel::{Kernel, Links};
 pub use netlink::link::parse as parse_link;
@@ -48,7 +50,7 @@ use state::Startup;
 use std::time::Duration;
 
 /// The capabilities of this crate.
-pub const CAPABILITIES: router::capability::List = &[&CAPABILITY];
+pub const CAPABILITIES: router::capability::List = &[&CAPABILITY, &fpm::CAPABILITY];
 
 pub const CAPABILITY: Description = Description {
     name: "linux-cp",

@@ -9,6 +9,8 @@ pub enum Source {
     Config,
     /// A program, or a file of routes.
     Api,
+    /// A routing daemon, by the Forwarding Plane Manager's protocol.
+    Fpm,
     /// Linux: an operator or a routing daemon there.
     Linux,
     /// A DHCP lease that names a router.
@@ -22,10 +24,11 @@ pub enum Source {
 }
 
 impl Source {
-    pub const ALL: [Source; 8] = [
+    pub const ALL: [Source; 9] = [
         Source::Interface,
         Source::Config,
         Source::Api,
+        Source::Fpm,
         Source::Linux,
         Source::Dhcp,
         Source::OnLink,
@@ -39,6 +42,7 @@ impl Source {
             Source::Interface => "interface",
             Source::Config => "CLI",
             Source::Api => "API",
+            Source::Fpm => "fpm",
             Source::Linux => "lcp-rt",
             Source::Dhcp => "DHCP",
             Source::OnLink => "on-link",

@@ -510,6 +510,7 @@ const OURS: &[&str] = &[
     "show lcp audit",
     "lcp audit repair",
     "lcp resync",
+    "show fpm",
 ];
 
 #[test]

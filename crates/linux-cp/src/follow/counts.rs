@@ -3,15 +3,16 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+/// Makes the struct `Counts` with these numbers, which one thread writes, and commands read.
 macro_rules! counts {
     ($($(#[$doc:meta])* $name:ident,)+) => {
-        /// Counts of one network namespace. The reader writes them, and commands read them.
         #[derive(Debug, Default)]
         pub struct Counts {
-            $($(#[$doc])* pub $name: Count,)+
+            $($(#[$doc])* pub $name: $crate::follow::Count,)+
         }
     };
 }
+pub(crate) use counts;
 
 counts! {
     /// Messages that Linux sent.

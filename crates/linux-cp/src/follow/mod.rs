@@ -14,7 +14,8 @@ mod counts;
 mod reader;
 mod space;
 
-pub use counts::Counts;
+pub(crate) use counts::counts;
+pub use counts::{Count, Counts};
 pub use space::Space;
 
 use crate::netlink::link::VlanLink;

@@ -1,7 +1,7 @@
 //! Sides in Linux outlive the router: another process, the *keeper*, holds a queue of each TAP, by which no frames go.
 //! When the router ends, however it does, the interfaces in Linux stay as they are, with carrier, addresses, routes and
-//! VLAN links. The next router finds them, and the keeper, by a name. Nobody comes for a time: the keeper ends, and they
-//! with it.
+//! VLAN links. The next router finds them, and the keeper, by a name. When nobody comes for a time, the keeper ends,
+//! and they with it.
 //!
 //! ```text
 //!  router ──"+key", a queue──▶ keeper     (abstract socket, one message a packet)

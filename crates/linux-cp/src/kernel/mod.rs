@@ -160,6 +160,59 @@ impl Kernel {
         Ok(())
     }
 
+    /// A route that is the only one of its prefix, as a routing daemon says it: without others behind it. Gives the
+    /// prefix.
+    ///
+    /// # Errors
+    /// When it is malformed, or not followed. One that is not followed takes the place of one that was.
+    pub fn put_alone(&mut self, payload: &[u8]) -> Result<Prefix, NotFollowed> {
+        let route = match route::parse(payload) {
+            Ok(route) if followed_by(route.table).is_some() => route,
+            Ok(_) => return Err(NotFollowed::Other),
+            Err(NotFollowed::Other) => return self.remove_all(payload).and(Err(NotFollowed::Other)),
+            Err(malformed) => return Err(malformed),
+        };
+        let Route { table, prefix, metric, .. } = route;
+        let target = self.targets.hold(&route.target);
+        let known = self.tables.entry(table).or_default();
+        let others = in_family!(known, prefix, known, key => {
+            known.remove_where(key, |entry, _| entry.metric != metric)
+        });
+        let mut changed = in_family!(known, prefix, known, key => known.add(key, metric, target, Place::ReplacesAll));
+        changed.gone.extend(others.gone);
+        changed.forwarding_changed |= others.forwarding_changed;
+        self.note(table, prefix, changed);
+        Ok(prefix)
+    }
+
+    /// All routes of the prefix of a message are gone. Gives the prefix.
+    ///
+    /// # Errors
+    /// When the message is about none.
+    pub fn remove_all(&mut self, payload: &[u8]) -> Result<Prefix, NotFollowed> {
+        let (table, prefix, _) = route::key(payload).ok_or(NotFollowed::Malformed)?;
+        let Some(known) = self.tables.get_mut(&table) else { return Err(NotFollowed::Other) };
+        let changed = in_family!(known, prefix, known, key => known.remove_where(key, |_, _| true));
+        self.note(table, prefix, changed);
+        Ok(prefix)
+    }
+
+    /// How many prefixes another one has that this has not.
+    pub fn lacks(&self, other: &Kernel) -> usize {
+        let here = |table: &u32, prefix: Prefix| self.tables.get(table).is_some_and(|it| it.forwards(prefix).is_some());
+        let of_table = |(table, known): (&u32, &Table)| -> usize {
+            let lacking = |family| known.prefixes(family).filter(|prefix| !here(table, *prefix)).count();
+            Family::ALL.into_iter().map(lacking).sum()
+        };
+        other.tables.iter().map(of_table).sum()
+    }
+
+    /// Whether the route of a prefix in the main table has a way for the router.
+    pub fn leads(&self, prefix: Prefix, links: &Links) -> bool {
+        let target = self.tables.get(&TABLE_MAIN).and_then(|table| table.forwards(prefix));
+        target.is_some_and(|target| !self.paths(target, links).is_empty())
+    }
+
     /// A route that is not followed may have taken the place of one that was.
     fn replaced(&mut self, message: &Message<'_>) {
         let Some(key) = route::key(message.payload).filter(|_| message.flags & FLAG_REPLACE != 0) else { return };

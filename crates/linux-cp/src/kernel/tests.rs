@@ -241,3 +241,48 @@ fn ways_have_weights_labels_and_links_of_their_own() {
         ]
     );
 }
+
+/// A payload as in messages of routes: the prefix, the metric, a gateway of link 7 or none.
+fn said(prefix: [u8; 4], length: u8, kind: u8, metric: u32, gateway: Option<[u8; 4]>) -> Vec<u8> {
+    use crate::netlink::message::attribute;
+    let mut payload = vec![route::AF_INET, length, 0, 0, TABLE_MAIN as u8, 11, 0, kind, 0, 0, 0, 0];
+    payload.extend(attribute(1, &prefix));
+    payload.extend(attribute(6, &metric.to_ne_bytes()));
+    if let Some(gateway) = gateway {
+        payload.extend([attribute(5, &gateway), attribute(4, &7u32.to_ne_bytes())].concat());
+    }
+    payload
+}
+
+#[test]
+fn a_daemon_has_one_route_for_a_prefix() {
+    let mut kernel = Kernel::default();
+    let prefix = [10, 1, 0, 0];
+    kernel.put_alone(&said(prefix, 16, 1, 20, Some([192, 0, 2, 1]))).unwrap();
+    assert_eq!(taken(&mut kernel), ["10.1.0.0/16 via 192.0.2.1 if1"].map(|line| line.replace("if1", &shown_if(1))));
+    // Another metric takes its place, also a higher one.
+    kernel.put_alone(&said(prefix, 16, 1, 30, Some([192, 0, 2, 2]))).unwrap();
+    assert_eq!(taken(&mut kernel).len(), 1);
+    assert_eq!(kernel.len(Family::Ip4), 1);
+    // Gone and there again: one change.
+    kernel.remove_all(&said(prefix, 16, 1, 30, None)).unwrap();
+    kernel.put_alone(&said(prefix, 16, 1, 40, Some([192, 0, 2, 3]))).unwrap();
+    let heard = taken(&mut kernel);
+    assert!(!heard.is_empty() && heard.iter().all(|line| line.contains("192.0.2.3")), "{heard:?}");
+    // One of a kind without a counterpart takes its place, too.
+    assert_eq!(kernel.put_alone(&said(prefix, 16, 5, 40, None)), Err(NotFollowed::Other));
+    assert_eq!(taken(&mut kernel), ["10.1.0.0/16 removed"]);
+    assert_eq!(kernel.put_alone(&[2, 16]), Err(NotFollowed::Malformed));
+    // What another one lacks.
+    let mut before = Kernel::default();
+    before.put_alone(&said(prefix, 16, 6, 1, None)).unwrap();
+    before.put_alone(&said([10, 2, 0, 0], 16, 6, 1, None)).unwrap();
+    kernel.put_alone(&said(prefix, 16, 6, 1, None)).unwrap();
+    assert_eq!(kernel.lacks(&before), 1);
+    assert!(kernel.leads("10.1.0.0/16".parse().unwrap(), &links()));
+    assert!(!kernel.leads("10.2.0.0/16".parse().unwrap(), &links()));
+}
+
+fn shown_if(index: u32) -> String {
+    InterfaceIndex(index).to_string()
+}

@@ -308,7 +308,7 @@ impl Table {
     /// find room.
     pub fn limit_of(&self, source: Source) -> usize {
         match source {
-            Source::Config | Source::Api | Source::Linux => self.limit.unwrap_or(usize::MAX),
+            Source::Config | Source::Api | Source::Fpm | Source::Linux => self.limit.unwrap_or(usize::MAX),
             Source::Interface | Source::Dhcp | Source::OnLink | Source::Neighbour | Source::Proxy => usize::MAX,
         }
     }

@@ -1,0 +1,135 @@
+//! What control does with routes that a daemon says.
+
+use super::Settings;
+use super::server::{self, Counts, Order, Shared, State};
+use crate::follow::Namespace;
+use crate::kernel::Taken;
+use crossbeam_channel::{Sender, unbounded};
+use graph::InterfaceIndex;
+use router::Router;
+use router::events::EventSender;
+use router::ip::bulk::Batch;
+use router::ip::route::{Source, TableIndex};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::OwnedFd;
+use std::collections::HashSet;
+use std::io;
+use std::sync::{Arc, PoisonError};
+use std::thread::JoinHandle;
+use wire::Prefix;
+
+/// Changes of routes, and what they are about.
+pub struct Event {
+    pub batches: Vec<Batch>,
+    pub taken: Taken,
+}
+
+/// As control has it.
+pub struct Fpm {
+    pub settings: Option<Settings>,
+    pub shared: Arc<Shared>,
+    events: EventSender<Event>,
+    /// There since the first pair: without one no route leads anywhere.
+    server: Option<Server>,
+}
+
+/// The thread. It ends with this.
+struct Server {
+    namespace: Namespace,
+    orders: Option<Sender<Order>>,
+    bell: Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Fpm {
+    pub fn new(settings: Option<Settings>, events: EventSender<Event>) -> Fpm {
+        Fpm { settings, shared: Arc::default(), events, server: None }
+    }
+
+    pub fn counts(&self) -> &Counts {
+        &self.shared.counts
+    }
+
+    pub fn state(&self) -> State {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn start(&mut self, namespace: Namespace) -> io::Result<()> {
+        let Some(settings) = self.settings.clone() else { return Ok(()) };
+        let (orders, received) = unbounded();
+        let bell = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
+        let (heard, shared, events) = (bell.clone(), self.shared.clone(), self.events.clone());
+        let settings = Settings { namespace: namespace.clone(), ..settings };
+        let run = move || server::run(&settings, &shared, &events, &received, &heard);
+        let thread = std::thread::Builder::new().name("fpm".into()).spawn(run)?;
+        self.server = Some(Server { namespace, orders: Some(orders), bell, thread: Some(thread) });
+        Ok(())
+    }
+
+    fn order(&self, namespace: Option<&Namespace>, order: Order) {
+        let Some(server) = &self.server else { return };
+        if namespace.is_none_or(|namespace| *namespace == server.namespace)
+            && server.orders.as_ref().is_some_and(|orders| orders.send(order).is_ok())
+        {
+            server.ring();
+        }
+    }
+}
+
+impl Server {
+    fn ring(&self) {
+        // It rings already when there is no room.
+        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.orders = None;
+        self.ring();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            log::error!("the thread for routing daemons failed");
+        }
+    }
+}
+
+/// An interface has a side in Linux, by which routes may lead. The default namespace is that of pairs that name none.
+pub fn followed(router: &mut Router, namespace: &Namespace, default: &Namespace, link: u32, interface: InterfaceIndex) {
+    let fpm = router.state_mut::<Fpm>();
+    let Some(settings) = &fpm.settings else { return };
+    if fpm.server.is_none() {
+        let place = settings.namespace.clone().or_else(|| default.clone());
+        if let Err(error) = fpm.start(place) {
+            return log::error!("no routing daemon can connect: {error}");
+        }
+    }
+    fpm.order(Some(namespace), Order::Link(link, Some(interface)));
+}
+
+/// It has none any more.
+pub fn ended(router: &mut Router, namespace: &Namespace, link: u32) {
+    router.state::<Fpm>().order(Some(namespace), Order::Link(link, None));
+}
+
+/// Carries out changes of routes, and says which forward.
+pub fn handle(router: &mut Router, Event { batches, taken }: Event) {
+    let done = match router.change_all_routes(Source::Fpm, batches) {
+        Ok(outcome) if outcome.refused == 0 => Some(HashSet::new()),
+        Ok(_) => {
+            let all = taken.iter().flat_map(|(.., prefixes)| prefixes.iter().copied());
+            Some(all.filter(|prefix| !is_there(router, *prefix)).collect())
+        }
+        Err(error) => {
+            log::error!("routes of the routing daemon are refused, and tried again: {error}");
+            None
+        }
+    };
+    router.state::<Fpm>().order(None, Order::Done { taken, missing: done });
+}
+
+fn is_there(router: &Router, prefix: Prefix) -> bool {
+    let routes = router.ip.routes_in(prefix.family(), TableIndex::DEFAULT);
+    routes.get(prefix).is_some_and(|route| route.sources.contains_key(&Source::Fpm))
+}

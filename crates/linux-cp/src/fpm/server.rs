@@ -1,0 +1,467 @@
+//! The thread that a routing daemon talks to.
+
+use super::control::Event;
+use super::{Settings, frames};
+use crate::kernel::{Kernel, Links, Taken};
+use crate::netlink::message::{Message, Messages};
+use crate::netlink::next_hop;
+use crate::netlink::route::{self, NotFollowed};
+use crossbeam_channel::{Receiver, TryRecvError};
+use drivers::{OpenError, namespace};
+use graph::InterfaceIndex;
+use router::events::EventSender;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use std::collections::{HashMap, HashSet};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use wire::{Family, Prefix};
+
+/// When a socket cannot be opened, or control has no room, it is tried again after this time.
+const REOPEN: Duration = Duration::from_secs(1);
+const RETRY: Duration = Duration::from_millis(5);
+/// In which a batch grows.
+const PAUSE: Duration = Duration::from_millis(2);
+/// The most routes of one batch.
+const BATCH: usize = 1 << 18;
+/// Bytes that are read before anything else is done.
+const AT_ONCE: usize = 1 << 20;
+/// Bytes of answers that wait for the daemon to read them. Beyond that it hears of no more.
+const ANSWERS: usize = 64 << 20;
+
+crate::follow::counts! {
+    /// Connections of a daemon.
+    sessions,
+    /// Frames, and messages in them.
+    frames,
+    messages,
+    /// Those that are not as they should be.
+    malformed,
+    /// Those about routes that the router does not follow.
+    not_followed,
+    /// Next-hop objects, and prefixes, that the daemon has.
+    objects,
+    prefixes,
+    /// Changes that the router has not heard of yet.
+    backlog,
+    /// Batches of routes that the router took, and the changes in them.
+    batches,
+    changes,
+    /// Routes that the router refused.
+    refused,
+    /// Routes that the daemon did not say again.
+    stale,
+    /// Routes of which the daemon heard that they forward, that they do not, and that found no room.
+    offloaded,
+    failed,
+    unsaid,
+    /// Microseconds from a message about a route until the router had it: the latest batch, and the longest.
+    lag,
+    longest_lag,
+}
+
+/// What commands read.
+#[derive(Default)]
+pub struct Shared {
+    pub counts: Counts,
+    pub state: Mutex<State>,
+}
+
+/// Of the connection.
+#[derive(Debug, Clone, Default)]
+pub struct State {
+    pub listens: bool,
+    pub peer: Option<SocketAddr>,
+    /// Why nobody can connect.
+    pub error: Option<String>,
+}
+
+/// What the thread is to do.
+pub enum Order {
+    /// A link of Linux is, or is no longer, the side of an interface.
+    Link(u32, Option<InterfaceIndex>),
+    /// A batch is done, but for some prefixes; none: all of it was refused.
+    Done { taken: Taken, missing: Option<HashSet<Prefix>> },
+}
+
+/// A daemon that is connected.
+struct Client {
+    stream: TcpStream,
+    /// What was read, and is no whole frame yet.
+    read: Vec<u8>,
+    /// Answers that wait.
+    answers: Vec<u8>,
+}
+
+/// What an answer about a route needs of what was said.
+#[derive(Clone, Copy)]
+struct Said {
+    table: u32,
+    metric: u32,
+    protocol: u8,
+}
+
+struct Run<'a> {
+    settings: &'a Settings,
+    shared: &'a Shared,
+    events: &'a EventSender<Event>,
+    listener: Option<TcpListener>,
+    client: Option<Client>,
+    links: Links,
+    kernel: Kernel,
+    /// What was said on connections before. Until it is said again, it stays.
+    before: Vec<Kernel>,
+    /// When what is not said again goes.
+    sweep_at: Option<Instant>,
+    reopen_at: Option<Instant>,
+    /// Routes that the daemon is to hear of.
+    said: HashMap<Prefix, Said>,
+    underway: bool,
+    waits_since: Option<Instant>,
+    not_before: Option<Instant>,
+    retry: bool,
+}
+
+/// Serves until nobody gives orders any more.
+pub fn run(
+    settings: &Settings,
+    shared: &Shared,
+    events: &EventSender<Event>,
+    orders: &Receiver<Order>,
+    bell: &OwnedFd,
+) {
+    let (listener, client, links, kernel, before, said) = Default::default();
+    let mut run = Run {
+        settings,
+        shared,
+        events,
+        listener,
+        client,
+        links,
+        kernel,
+        before,
+        sweep_at: None,
+        reopen_at: Some(Instant::now()),
+        said,
+        underway: false,
+        waits_since: None,
+        not_before: None,
+        retry: false,
+    };
+    loop {
+        run.wait(bell);
+        loop {
+            match orders.try_recv() {
+                Ok(Order::Link(link, interface)) => run.link(link, interface),
+                Ok(Order::Done { taken, missing }) => run.done(taken, missing),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => return,
+            }
+        }
+        run.open();
+        run.accept();
+        run.serve();
+        run.sweep();
+        run.pass_on();
+        run.note();
+    }
+}
+
+impl Run<'_> {
+    fn wait(&self, bell: &OwnedFd) {
+        let times = [self.sweep_at, self.reopen_at, self.not_before];
+        let mut until = times.into_iter().flatten().min().map(|at| at.saturating_duration_since(Instant::now()));
+        if self.retry {
+            until = Some(RETRY);
+        }
+        let until = until.map(|time| Timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ });
+        let mut watched = vec![PollFd::new(bell, PollFlags::IN)];
+        watched.extend(self.listener.as_ref().map(|listener| PollFd::new(listener, PollFlags::IN)));
+        if let Some(client) = &self.client {
+            let writes = if client.answers.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+            watched.push(PollFd::new(&client.stream, PollFlags::IN | writes));
+        }
+        // An interrupted call is repeated.
+        let _ = poll(&mut watched, until.as_ref());
+        let mut rings = [0; 8];
+        let _ = rustix::io::read(bell, &mut rings);
+    }
+
+    fn link(&mut self, link: u32, interface: Option<InterfaceIndex>) {
+        match interface {
+            Some(interface) => drop(self.links.insert(link, interface)),
+            None => drop(self.links.remove(&link)),
+        }
+        self.kernel.links_changed(&[link].into());
+    }
+
+    /// Opens the listening socket. The namespace may come later.
+    fn open(&mut self) {
+        if self.listener.is_some() || self.reopen_at.is_none_or(|at| at > Instant::now()) {
+            return;
+        }
+        let Settings { listen, namespace, .. } = self.settings;
+        let refused = |error: io::Error| OpenError::system(format!("listening on {listen}"), error);
+        let open = || {
+            let listener = TcpListener::bind(listen).map_err(refused)?;
+            listener.set_nonblocking(true).map_err(refused)?;
+            Ok(listener)
+        };
+        let error = match namespace::inside(namespace.as_deref(), open) {
+            Ok(listener) => {
+                self.listener = Some(listener);
+                self.reopen_at = None;
+                None
+            }
+            Err(error) => {
+                self.reopen_at = Some(Instant::now() + REOPEN);
+                Some(error.to_string())
+            }
+        };
+        let mut state = lock(&self.shared.state);
+        if let Some(error) = error.as_ref().filter(|_| state.error.is_none()) {
+            log::warn!("no routing daemon can connect yet: {error}");
+        }
+        (state.listens, state.error) = (self.listener.is_some(), error);
+    }
+
+    fn accept(&mut self) {
+        let Some(listener) = &self.listener else { return };
+        match listener.accept() {
+            Ok((stream, peer)) => {
+                // One daemon has the routes. Another one is turned away.
+                if self.client.is_some() || stream.set_nonblocking(true).is_err() {
+                    return log::warn!("{peer} is turned away: a routing daemon is connected");
+                }
+                log::info!("a routing daemon is connected from {peer}");
+                self.client = Some(Client { stream, read: Vec::new(), answers: Vec::new() });
+                self.shared.counts.sessions.add(1);
+                lock(&self.shared.state).peer = Some(peer);
+                self.begin();
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => log::warn!("a connection of a routing daemon fails: {error}"),
+        }
+    }
+
+    /// The daemon says all of it anew.
+    fn begin(&mut self) {
+        self.before.push(std::mem::take(&mut self.kernel));
+        self.sweep_at = Some(Instant::now() + self.settings.hold_time);
+    }
+
+    /// What was not said again goes.
+    fn sweep(&mut self) {
+        if self.sweep_at.is_none_or(|at| at > Instant::now()) {
+            return;
+        }
+        self.sweep_at = None;
+        if self.client.is_none() {
+            // Nobody came again.
+            self.begin();
+            self.sweep_at = None;
+        }
+        for before in std::mem::take(&mut self.before) {
+            let stale = self.kernel.lacks(&before);
+            self.shared.counts.stale.add(stale as u64);
+            if stale > 0 {
+                log::info!("{stale} routes that the routing daemon did not say again go");
+            }
+            self.kernel.forget(&before);
+        }
+    }
+
+    fn serve(&mut self) {
+        let Some(mut client) = self.client.take() else { return };
+        match self.talk(&mut client) {
+            Ok(()) => self.client = Some(client),
+            Err(error) => {
+                log::warn!("the routing daemon is gone ({error}): its routes stay for {:?}", self.settings.hold_time);
+                lock(&self.shared.state).peer = None;
+                self.sweep_at = Some(Instant::now() + self.settings.hold_time);
+                self.said.clear();
+            }
+        }
+    }
+
+    fn talk(&mut self, client: &mut Client) -> io::Result<()> {
+        let mut some = vec![0; frames::LONGEST];
+        let mut all = 0;
+        while all < AT_ONCE {
+            match client.stream.read(&mut some) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(length) => {
+                    all += length;
+                    client.read.extend_from_slice(&some[..length]);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let mut at = 0;
+        loop {
+            match frames::first(&client.read[at..]) {
+                Ok(Some((messages, length))) => {
+                    self.shared.counts.frames.add(1);
+                    Messages(messages).for_each(|message| match message {
+                        Ok(message) => self.hear(&message),
+                        Err(_) => self.shared.counts.malformed.add(1),
+                    });
+                    at += length;
+                }
+                Ok(None) => break,
+                Err(frames::NoFrame) => {
+                    self.shared.counts.malformed.add(1);
+                    return Err(io::Error::new(ErrorKind::InvalidData, "what it says is no frame of the protocol"));
+                }
+            }
+        }
+        client.read.drain(..at);
+        while !client.answers.is_empty() {
+            match client.stream.write(&client.answers) {
+                Ok(length) => drop(client.answers.drain(..length)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, message: &Message<'_>) {
+        let counts = &self.shared.counts;
+        counts.messages.add(1);
+        let heard = match message.kind {
+            next_hop::NEW | next_hop::DELETE => self.kernel.hear(message, false),
+            route::NEW => self.kernel.put_alone(message.payload).map(|prefix| {
+                if let Some(said) = said(message.payload) {
+                    self.said.insert(prefix, said);
+                }
+            }),
+            route::DELETE => self.kernel.remove_all(message.payload).map(|prefix| {
+                self.said.remove(&prefix);
+            }),
+            _ => Err(NotFollowed::Other),
+        };
+        match heard {
+            Ok(()) => {}
+            Err(NotFollowed::Other) => counts.not_followed.add(1),
+            Err(NotFollowed::Malformed) => counts.malformed.add(1),
+        }
+        if self.waits_since.is_none() && self.kernel.backlog() > 0 {
+            self.waits_since = Some(Instant::now());
+        }
+    }
+
+    fn pass_on(&mut self) {
+        self.retry = false;
+        let now = Instant::now();
+        if self.underway || self.not_before.is_some_and(|at| at > now) {
+            return;
+        }
+        self.not_before = None;
+        if self.kernel.backlog() == 0 {
+            return;
+        }
+        let (batches, taken) = self.kernel.take(&self.links, BATCH);
+        if batches.is_empty() {
+            return;
+        }
+        match self.events.try_send(Event { batches, taken: taken.clone() }) {
+            Ok(()) => self.underway = true,
+            Err(_) => {
+                self.kernel.give_back(taken);
+                self.retry = true;
+            }
+        }
+    }
+
+    fn done(&mut self, taken: Taken, missing: Option<HashSet<Prefix>>) {
+        let (counts, now) = (&self.shared.counts, Instant::now());
+        self.underway = false;
+        self.not_before = Some(now + if missing.is_some() { PAUSE } else { REOPEN });
+        let Some(missing) = missing else { return self.kernel.give_back(taken) };
+        counts.batches.add(1);
+        counts.changes.add(taken.iter().map(|(.., prefixes)| prefixes.len() as u64).sum());
+        if let Some(since) = self.waits_since.take() {
+            let lag = (now - since).as_micros() as u64;
+            counts.lag.set(lag);
+            counts.longest_lag.set(counts.longest_lag.get().max(lag));
+        }
+        self.waits_since = (self.kernel.backlog() > 0).then_some(now);
+        for prefix in taken.into_iter().flat_map(|(.., prefixes)| prefixes) {
+            let Some(said) = self.said.remove(&prefix) else { continue };
+            // A route without a way by an interface of the router is not in its table.
+            let is_missing = missing.contains(&prefix) || !self.kernel.leads(prefix, &self.links);
+            counts.refused.add(is_missing.into());
+            if is_missing {
+                // When it has a way later, the daemon hears of that.
+                self.said.insert(prefix, said);
+            }
+            let Some(client) = &mut self.client else { continue };
+            if client.answers.len() > ANSWERS {
+                counts.unsaid.add(1);
+                continue;
+            }
+            let count = if is_missing { &counts.failed } else { &counts.offloaded };
+            count.add(1);
+            client.answers.extend(frames::frame(&answer(prefix, said, !is_missing)));
+        }
+    }
+
+    fn note(&self) {
+        let counts = &self.shared.counts;
+        counts.backlog.set(self.kernel.backlog() as u64);
+        counts.prefixes.set((self.kernel.len(Family::Ip4) + self.kernel.len(Family::Ip6)) as u64);
+        counts.objects.set(self.kernel.objects().len() as u64);
+    }
+}
+
+fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn said(payload: &[u8]) -> Option<Said> {
+    let (table, _, metric) = route::key(payload)?;
+    Some(Said { table, metric, protocol: *payload.get(5)? })
+}
+
+/// Flags of a route in hardware (linux/rtnetlink.h `RTM_F_*`): what forwards packets, has it, or could not take it.
+const OFFLOADED: u32 = 0x4000;
+const OFFLOAD_FAILED: u32 = 0x2000_0000;
+const RTA_DST: u16 = 1;
+const RTA_PRIORITY: u16 = 6;
+const RTA_TABLE: u16 = 15;
+const TYPE_UNICAST: u8 = 1;
+
+/// The message that says what became of a route.
+fn answer(prefix: Prefix, said: Said, is_there: bool) -> Vec<u8> {
+    let family = if prefix.family() == Family::Ip4 { route::AF_INET } else { route::AF_INET6 };
+    let flags = if is_there { OFFLOADED } else { OFFLOAD_FAILED };
+    // A table of more than a byte is in an attribute.
+    let table = u8::try_from(said.table).unwrap_or(0);
+    let mut payload = vec![family, prefix.length(), 0, 0, table, said.protocol, 0, TYPE_UNICAST];
+    payload.extend(flags.to_ne_bytes());
+    let destination = match prefix.address() {
+        std::net::IpAddr::V4(address) => address.octets().to_vec(),
+        std::net::IpAddr::V6(address) => address.octets().to_vec(),
+    };
+    attribute(&mut payload, RTA_DST, &destination);
+    attribute(&mut payload, RTA_TABLE, &said.table.to_ne_bytes());
+    attribute(&mut payload, RTA_PRIORITY, &said.metric.to_ne_bytes());
+    let length = (16 + payload.len()) as u32;
+    let mut message = length.to_ne_bytes().to_vec();
+    message.extend(route::NEW.to_ne_bytes());
+    message.extend([0; 10]);
+    message.extend(payload);
+    message
+}
+
+fn attribute(into: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    into.extend((4 + value.len() as u16).to_ne_bytes());
+    into.extend(kind.to_ne_bytes());
+    into.extend(value);
+}
