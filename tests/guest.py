@@ -175,8 +175,9 @@ class GuestRouter:
 
     SOCKET = "/run/quiver.sock"
 
-    def __init__(self, guest):
-        self.guest = guest
+    def __init__(self, guest, linux_cp=""):
+        """`linux_cp` is more of that section of startup.conf."""
+        self.guest, self.linux_cp = guest, linux_cp
         guest.sh("ip netns add dp && ip netns add peer")
         # Room for two tags: AF_PACKET and veth count all but one 802.1Q tag.
         guest.sh("ip link add w0 mtu 1508 type veth peer name p0 mtu 1508 netns peer && ip link set w0 up")
@@ -191,8 +192,9 @@ class GuestRouter:
     def start(self):
         """Starts the process."""
         unix = f"unix {{ nodaemon cli-listen {self.SOCKET} log /run/quiver.log }}"
-        self.guest.sh(f"echo '{unix} linux-cp {{ default netns dp }}' > /run/startup.conf && rm -f /run/quiver.log")
-        self.guest.sh("quiver run --config /run/startup.conf > /run/console 2>&1 &")
+        text = f"{unix} linux-cp {{ default netns dp {self.linux_cp} }}"
+        self.guest.sh(f"echo '{text}' > /run/startup.conf && rm -f /run/quiver.log")
+        self.guest.sh("quiver run --config /run/startup.conf > /run/console 2>&1 & echo $! > /run/quiver.pid")
         answers = f"quiver cli --socket {self.SOCKET} show version"
         wait_until(lambda: "quiver v" in self.guest.sh(answers, check=False), "the router answers")
 
@@ -234,12 +236,13 @@ class GuestRouter:
         return self.guest.sh("cat /run/quiver.log", check=False)
 
     def kill(self):
-        self.guest.sh("killall -9 quiver; while pidof quiver; do sleep 0.1; done", check=False)
+        self.guest.sh("pid=$(cat /run/quiver.pid); kill -9 $pid; wait $pid", check=False)
 
     def finish(self):
         """Ends all that there is."""
         log = self.guest.sh("cat /run/quiver.log /run/console", check=False)
-        self.kill()
+        # With what keeps links for the next one.
+        self.guest.sh("killall -9 quiver; while pidof quiver; do sleep 0.1; done", check=False)
         self.guest.sh("ip netns delete dp; ip netns delete peer", check=False)
         # The namespace goes a little later than its name.
         self.guest.sh("ip link delete w0", check=False)

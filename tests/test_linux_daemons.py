@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from lab import wait_until
+from lab import ROOT, wait_until
 from test_linux_nl import agrees, audit, followed
 
 pytestmark = pytest.mark.skipif(not shutil.which("bird"), reason="needs the package bird2")
@@ -36,6 +36,35 @@ protocol bgp peer {{
     bfd;
 }}
 """
+
+
+# The peer of docs/guide/linux-router.md.
+PEER = """
+log stderr all;
+router id 192.0.2.2;
+protocol device { scan time 1; }
+protocol bfd { interface "eth0" { interval 300 ms; multiplier 3; }; }
+protocol ospf v2 ospf4 { ipv4 { import all; export none; };
+    area 0 { interface "eth0" { type ptp; hello 2; dead 8; bfd; }; }; }
+protocol ospf v3 ospf6 { ipv6 { import all; export none; };
+    area 0 { interface "eth0" { hello 2; dead 8; }; }; }
+protocol static { ipv4; route 198.51.100.0/24 blackhole; }
+protocol static { ipv6; route 2001:db8:9::/48 blackhole; }
+protocol bgp peer {
+    local 192.0.2.2 as 64501;
+    neighbor 192.0.2.1 as 64500;
+    connect delay time 1; connect retry time 3; error wait time 2, 4;
+    ipv4 { import all; export where source = RTS_STATIC; next hop self; };
+    ipv6 { import all; export where source = RTS_STATIC; next hop self; };
+    bfd;
+}
+"""
+
+
+def of_the_guide(language):
+    """The file of a daemon in the guide."""
+    page = (ROOT / "docs/guide/linux-router.md").read_text()
+    return re.search(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[1]
 
 
 class Bird:
@@ -209,14 +238,14 @@ class Frr:
 
     DAEMONS = ("zebra", "bfdd", "ospfd", "ospf6d", "bgpd")
 
-    def __init__(self, lab, host, zebra=(), more=""):
-        """`zebra` is what else that daemon is started with, `more` more of the configuration."""
+    def __init__(self, lab, host, zebra=(), text=STEERED):
+        """`zebra` is what else that daemon is started with, `text` the configuration."""
         self.host, self.zebra = host, zebra
         # The daemons run as a user of their own.
         self.directory = pathlib.Path(lab.stack.enter_context(tempfile.TemporaryDirectory(prefix="quiver-frr-")))
         shutil.chown(self.directory, "frr", "frr")
         config = self.directory / "frr.conf"
-        config.write_text(STEERED + more)
+        config.write_text(text)
         config.chmod(0o644)
         self.processes = [self.start(daemon, config) for daemon in self.DAEMONS]
 
@@ -263,7 +292,7 @@ def test_routes_of_frr_come_by_fpm_without_the_kernel(lab, tmp_path):
     linux.ip("link", "set", "lo", "up")
     Bird(peer, directory, configured("eth0", 64501, 64500, "192.0.2.2", "192.0.2.1", statics(many, many6)))
     fpm = lambda: router.cli_json("show fpm")
-    frr = Frr(lab, linux, zebra=["-M", "dplane_fpm_nl"], more="fpm address 127.0.0.1 port 2620\n")
+    frr = Frr(lab, linux, zebra=["-M", "dplane_fpm_nl"], text=STEERED + "fpm address 127.0.0.1 port 2620\n")
     wait_until(lambda: fpm()["peer"] is not None, "zebra is connected", seconds=60)
     wait_until(lambda: fpm()["prefixes"] >= many + 1 + many6, "the router has all routes", seconds=60)
     wait_until(lambda: fpm()["backlog"] == 0, "and they forward")
@@ -286,3 +315,25 @@ def test_routes_of_frr_come_by_fpm_without_the_kernel(lab, tmp_path):
     linux.ip("nexthop", "flush")
     wait_until(lambda: audit(router)["routes"] == 0 and agrees(router), "those of Linux are gone")
     assert host.reaches("198.51.100.1")
+
+
+@pytest.mark.parametrize("daemon", ["bird", "frr"])
+def test_the_files_of_the_guide_make_a_router(lab, neighbours, daemon):
+    if daemon == "frr" and not FRR.is_dir():
+        pytest.skip("needs the package frr")
+    router, linux, peer, host, directory = neighbours
+    there = Bird(peer, directory, PEER)
+    if daemon == "bird":
+        Bird(linux, directory, of_the_guide("bird").replace("log syslog", "log stderr"))
+    else:
+        Frr(lab, linux, text="hostname here\nlog stdout\n" + of_the_guide("frr"))
+    for protocol in ("ospf4", "ospf6"):
+        is_full = lambda: "Full" in there.say("show", "ospf", "neighbors", protocol)
+        wait_until(is_full, f"{protocol}: the router is full", seconds=60)
+    wait_until(lambda: "Established" in there.say("show", "protocols", "peer"), "BGP is established", seconds=60)
+    wait_until(lambda: " Up " in there.say("show", "bfd", "sessions"), "BFD is up", seconds=60)
+    # Routes of the peer forward, and the peer has those of the router.
+    wait_until(lambda: audit(router)["routes"] >= 2 and agrees(router), "the router has the routes", seconds=60)
+    assert host.reaches("198.51.100.1")
+    has = lambda prefix: prefix in there.say("show", "route", "protocol", "peer")
+    wait_until(lambda: has("10.0.2.0/24") and has("2001:db8:2::/64"), "the peer has the routes", seconds=60)

@@ -136,6 +136,9 @@ def test_routes_that_a_daemon_says_forward_and_it_hears_so(bench):
     assert daemon.answers(2) == {"198.51.100.0/24": OFFLOADED, "2001:db8:99::/48": OFFLOADED}
     assert h1.reaches("198.51.100.1")
     assert has(router, "198.51.100.0/24") and has(router, "2001:db8:99::/48")
+    # What is said again is answered again.
+    daemon.say(route("198.51.100.0/24", via("10.0.2.2", xe1)))
+    assert daemon.answer() == ("198.51.100.0/24", OFFLOADED)
     # It is not in Linux, and not in the saved configuration.
     assert "198.51.100" not in linux.ip("route", "show") and "198.51.100" not in router.cli("show running-config")
     # By next-hop objects and groups, whose members have weights. One that is not known yet holds its route back.
@@ -153,8 +156,17 @@ def test_routes_that_a_daemon_says_forward_and_it_hears_so(bench):
         time.sleep(0.05)
     said = ping.communicate()[0]
     assert " 0% packet loss" in said, said
+    daemon.say(route("192.0.2.0/24", via("10.0.2.2", xe1)))
+    # Changes that came close together have one answer.
+    answers = []
+    while not answers or answers[-1] != ("192.0.2.0/24", OFFLOADED):
+        answers.append(daemon.answer())
+    assert set(answers[:-1]) == {("198.51.100.0/24", OFFLOADED)}
     daemon.say(route("198.51.100.0/24", kind=DELETE_ROUTE, metric=59))
     wait_until(lambda: not has(router, "198.51.100.0/24"), "the route is gone")
+    # Its way goes: the daemon hears so.
+    router.cli("lcp delete e1")
+    assert daemon.answers(2) == {"2001:db8:99::/48": OFFLOAD_FAILED, "192.0.2.0/24": OFFLOAD_FAILED}
     counts = fpm(router)
     assert (counts["malformed"], counts["sessions"]) == (0, 1), counts
 
@@ -187,6 +199,12 @@ def test_routes_outlive_a_connection_and_those_that_are_not_said_again_go(bench)
     again = Daemon(linux)
     again.say(route("198.51.100.0/24", via("10.0.2.2", xe1)))
     assert again.answer() == ("198.51.100.0/24", OFFLOADED)
+    for _ in range(3):
+        again.socket.close()
+        wait_until(lambda: fpm(router)["peer"] is None, "the daemon is gone")
+        again = Daemon(linux)
+        again.say(route("198.51.100.0/24", via("10.0.2.2", xe1)))
+        assert again.answer() == ("198.51.100.0/24", OFFLOADED)
     wait_until(lambda: not has(router, "192.0.2.0/24"), "what was not said again is gone")
     assert has(router, "198.51.100.0/24") and fpm(router)["stale"] == 1
     # A second daemon is turned away.
@@ -199,6 +217,10 @@ def test_what_is_no_frame_ends_the_connection_and_what_is_no_route_is_counted(be
     router, linux, h1, h2, (xe0, xe1) = bench
     daemon = Daemon(linux)
     daemon.say(message(NEW_ROUTE, b"\2"), message(99, b""), hop(0), route("198.51.100.0/24", b"\1\0\0\0"))
+    # A time to live without a label is no reason to hold up other routes.
+    encap = attribute(21, struct.pack("=H", 1)) + attribute(22, attribute(2, bytes([9])))
+    daemon.say(route("10.97.0.0/16", attribute(4, number(xe1)), encap))
+    assert daemon.answer() == ("10.97.0.0/16", OFFLOADED)
     # A route of another table, and one by an interface that is not the router's.
     daemon.say(route("10.99.0.0/16", via("10.0.2.2", xe1), attribute(15, number(77))))
     daemon.say(route("10.98.0.0/16", via("10.0.2.2", 999)))

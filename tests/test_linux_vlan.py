@@ -311,6 +311,34 @@ def test_what_is_no_pair_of_a_sub_interface_is_refused(router):
 
 
 @pytest.mark.slow
+def test_the_next_router_takes_over_the_links_of_the_one_before(machine):
+    router = GuestRouter(machine, "hold-time 30")
+    try:
+        paired(router)
+        for name, tags in (("e0.77", "dot1q 77 exact-match"), ("e0.88", "dot1q 77 inner-dot1q 88 exact-match")):
+            router.cli(f"create sub-interfaces e0 {name[3:]} {tags}")
+            router.cli(f"lcp create {name} host-if v{name[3:]}")
+        router.linux("ip link set v77 up && ip address add 10.0.7.1/24 dev v77")
+        router.linux("ip link add link xe0 name found type vlan id 99 && ip link set found up")
+        audited(router)
+        wait_until(lambda: state(router, "e0.99"), "the router has the sub-interface")
+        saved, links = router.cli("show running-config"), router.linux("ip -br link show")
+        router.kill()
+        router.start()
+        for line in saved.strip().splitlines():
+            router.cli(line)
+        wait_until(lambda: state(router, "e0.99"), "the router has the sub-interface of Linux again")
+        audited(router)
+        assert router.cli("show running-config") == saved
+        assert router.linux("ip -br link show") == links
+        assert "10.0.7.1/24" in router.cli("show interface addr e0.77")
+        router.cli("lcp delete e0")
+        wait_until(lambda: "xe0" not in router.linux("ip link show"), "all of it is gone")
+    finally:
+        router.finish()
+
+
+@pytest.mark.slow
 def test_the_session_of_the_slide(router):
     """"VPP: Linux Controlplane - ip", typed again: only the names of the first interface and of the host differ."""
     peer = router.peer

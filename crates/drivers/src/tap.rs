@@ -125,10 +125,20 @@ pub fn open(options: TapOptions) -> Result<Device, OpenError> {
 enum Open {
     /// It ends with us.
     Ours,
+    /// The same, and we have it alone: another program's is refused.
+    Alone,
     /// Another process is to keep it.
     ToKeep,
     /// Another process keeps it.
     Kept,
+}
+
+/// The same, of a TAP that no other program has. One with several queues could be shared by accident.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_alone(options: TapOptions) -> Result<Device, OpenError> {
+    open_as(options, Open::Alone).map(|(device, _)| device)
 }
 
 /// The same, of a TAP that another process is to keep. One that `is_kept` already is taken over, and any other one of
@@ -167,9 +177,11 @@ fn open_as(options: TapOptions, how: Open) -> Result<(Device, Option<Kept>), Ope
 fn host_end(options: &TapOptions, how: Open) -> Result<HostEnd, OpenError> {
     let wanted = options.host_interface_name.clone().unwrap_or_else(|| format!("tap{}", options.id));
     host::check_name(&wanted)?;
-    let several = if options.queues > 1 || how != Open::Ours { libc::IFF_MULTI_QUEUE } else { 0 };
-    let was_there = how != Open::Ours && Interface::find(&wanted).is_ok();
-    if was_there && how == Open::ToKeep {
+    let is_kept = matches!(how, Open::ToKeep | Open::Kept);
+    let several = if options.queues > 1 || is_kept { libc::IFF_MULTI_QUEUE } else { 0 };
+    let is_there = Interface::find(&wanted).is_ok();
+    let was_there = is_there && is_kept;
+    if is_there && (how == Open::ToKeep || how == Open::Alone && several != 0) {
         return Err(OpenError::Refused(format!("host interface '{wanted}' is there already")));
     }
     let first = queue(&wanted, several)?;
@@ -178,7 +190,7 @@ fn host_end(options: &TapOptions, how: Open) -> Result<HostEnd, OpenError> {
     for _ in 1..options.queues {
         descriptors.push(queue(&name, several)?.0);
     }
-    let kept = if how != Open::Ours { Some(Kept { holder: idle_queue(&name)?, was_there }) } else { None };
+    let kept = if is_kept { Some(Kept { holder: idle_queue(&name)?, was_there }) } else { None };
     let interface = Interface::find(&name)?;
     let ended = |interface: Interface, descriptors| {
         let mtu =

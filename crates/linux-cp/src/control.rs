@@ -3,8 +3,8 @@
 use crate::error::LcpError;
 use crate::netlink::request::Seen;
 use crate::pair::{self, PairConfig};
-use crate::state::{Origin, Pair, Pairs};
-use crate::{from_linux, sync, vlan, ways};
+use crate::state::{Opened, Origin, Pair, Pairs};
+use crate::{fpm, from_linux, sync, vlan, ways};
 use graph::InterfaceIndex;
 use router::capability::{Change, Notice, Statement};
 use router::interface::kind::InterfaceConfig;
@@ -55,10 +55,14 @@ pub fn create(
     let tap_name = config.default_name(router);
     let key = config.key();
     router.operation(|router| {
-        router.state_mut::<Pairs>().was_there = false;
-        let tap =
-            router.create(&tap_name, Box::new(config)).inspect_err(|_| router.state_mut::<Pairs>().let_go(&key))?;
-        let was_there = router.state::<Pairs>().was_there;
+        router.state_mut::<Pairs>().opened = None;
+        let made = router.create(&tap_name, Box::new(config));
+        let opened = router.state_mut::<Pairs>().opened.take();
+        // What was kept before is kept on, for the next try.
+        if made.is_err() && opened == Some(Opened::New) {
+            router.state_mut::<Pairs>().let_go(&key);
+        }
+        let (tap, was_there) = (made?, opened == Some(Opened::WasThere));
         let pair = Pair { phy, tap, host: host.into(), namespace, vlan: None, link: None, seen: Seen::default() };
         let made = ways::connect(router, pair).and_then(|()| router.set_admin(tap, true));
         if let Err(error) = made {
@@ -148,6 +152,10 @@ pub fn set_default_namespace(router: &mut Router, namespace: Option<String>) {
     let pairs = router.state_mut::<Pairs>();
     pairs.stated_namespace = if namespace == pairs.startup.namespace { None } else { Some(namespace) };
     from_linux::settle_routes(pairs);
+    let default = pairs.default_namespace().map(str::to_string);
+    let links = pairs.iter().filter_map(|pair| Some((pair.namespace.clone(), pair.link?, pair.phy)));
+    let links: Vec<_> = links.collect();
+    fpm::moved(router, &default, &links);
 }
 
 /// Has the state, the MTU and the addresses of all sides in Linux follow the router's from now on, or no longer.

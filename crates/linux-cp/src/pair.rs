@@ -1,7 +1,7 @@
 //! The Linux side of a pair, as a kind of interface: a TAP that `lcp create` makes.
 
 use crate::error::LcpError;
-use crate::state::Pairs;
+use crate::state::{Opened, Pairs};
 use drivers::tap::{self, Kept, TapOptions};
 use drivers::{Device, OpenError, stand_in};
 use graph::InterfaceIndex;
@@ -95,14 +95,15 @@ impl InterfaceConfig for PairConfig {
         };
         let key = self.key();
         let device = match router.state_mut::<Pairs>().keeper() {
-            None => tap::open(options)?,
+            None => tap::open_alone(options)?,
             Some(keeper) => {
                 let is_held = keeper.holds(&key).unwrap_or(false);
                 let (device, Kept { holder, was_there }) = tap::open_kept(options, is_held)?;
                 if let Err(error) = keeper.keep(&key, &holder) {
                     log::warn!("{} ends with the router: the process that keeps it is gone: {error}", self.host);
                 }
-                router.state_mut::<Pairs>().was_there = was_there;
+                let opened = if was_there { Opened::WasThere } else { Opened::New };
+                router.state_mut::<Pairs>().opened = Some(opened);
                 device
             }
         };

@@ -53,6 +53,13 @@ pub(crate) struct BackWay {
     pub subs: Option<Arc<Demux>>,
 }
 
+/// A side in Linux that is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Opened {
+    New,
+    WasThere,
+}
+
 /// What makes a side in Linux a VLAN link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Vlan {
@@ -99,7 +106,7 @@ pub struct Pairs {
     /// Each pair of a sub-interface behind the one whose side in Linux lies below.
     above: BTreeSet<(InterfaceIndex, InterfaceIndex)>,
     /// VLAN links of Linux that could not be sub-interfaces.
-    pub(crate) refused_vlans: BTreeMap<Namespace, Vec<(u32, VlanLink)>>,
+    pub(crate) refused_vlans: BTreeMap<Namespace, BTreeMap<u32, VlanLink>>,
     /// The namespace of pairs that name none. What a command says goes before what `startup.conf` says.
     pub(crate) stated_namespace: Option<Option<String>>,
     /// Whether state, MTU and addresses follow the router's; the same.
@@ -109,8 +116,8 @@ pub struct Pairs {
     pub(crate) startup: Startup,
     /// Keeps the sides in Linux; there since the first pair.
     keeper: Option<Keeper>,
-    /// The side that was opened last was kept from before.
-    pub(crate) was_there: bool,
+    /// The side that was opened last was kept from before; none: it is not kept.
+    pub(crate) opened: Option<Opened>,
     /// For requests to Linux, by namespace.
     pub(crate) netlinks: BTreeMap<Namespace, Netlink>,
     /// Reads what Linux says; there since the first pair.
@@ -147,7 +154,7 @@ impl Pairs {
             stated_subs,
             startup,
             keeper: None,
-            was_there: false,
+            opened: None,
             netlinks,
             reader,
             events,
@@ -176,11 +183,7 @@ impl Pairs {
         {
             match Keeper::find(settings) {
                 Ok(found) => self.keeper = Some(found),
-                Err(error) => {
-                    log::warn!("sides of pairs end with the router: no process keeps them: {error}");
-                    // Not tried for every pair.
-                    self.startup.keep = None;
-                }
+                Err(error) => log::warn!("sides of pairs end with the router: no process keeps them: {error}"),
             }
         }
         self.keeper.as_mut()
@@ -192,6 +195,8 @@ impl Pairs {
             && let Err(error) = keeper.let_go(key)
         {
             log::warn!("the process that keeps sides of pairs does not answer: {error}");
+            // The next pair finds it again, or starts another.
+            self.keeper = None;
         }
     }
 

@@ -43,7 +43,10 @@ pub fn create(router: &mut Router, phy: InterfaceIndex, host: &str, namespace: O
     if router.state::<Pairs>().of(phy).is_some() {
         end(router, phy, true);
     }
-    make(router, phy, host, Vlan { origin: Origin::Stated, ..vlan }, &below)?;
+    if let Err(error) = make(router, phy, host, Vlan { origin: Origin::Stated, ..vlan }, &below) {
+        automatic(router, phy);
+        return Err(error);
+    }
     state_below(router, below.phy);
     Ok(())
 }
@@ -60,24 +63,37 @@ pub fn state_below(router: &mut Router, phy: InterfaceIndex) {
 }
 
 fn make(router: &mut Router, phy: InterfaceIndex, host: &str, vlan: Vlan, below: &Pair) -> Result<(), Error> {
-    let link = match (router.devices(), below.link) {
+    let (link, was_there) = match (router.devices(), below.link) {
         // A plan has no side in Linux.
-        (Devices::DryRun, _) => None,
+        (Devices::DryRun, _) => (None, false),
         (_, None) => return Err(LcpError::NoSideBelow(below.host.clone()).into()),
         (_, Some(parent)) => {
             let asked = router.state_mut::<Pairs>().netlink(below.namespace.as_deref());
             let refused = |why| LcpError::NoVlanLink { host: host.into(), why };
-            let made = asked.map(|netlink| netlink.create_vlan(parent, host, vlan.outer_type, vlan.vid));
-            Some(made.map_err(refused)?.map_err(|error| refused(explained(&error)))?)
+            let netlink = asked.map_err(refused)?;
+            // One that a router before this one made, or somebody in Linux.
+            let wanted = VlanLink { name: host.into(), parent, outer_type: vlan.outer_type, vid: vlan.vid };
+            match netlink.find_vlan(host) {
+                Ok(Some((link, found))) if found == wanted => (Some(link), true),
+                _ => {
+                    let made = netlink.create_vlan(parent, host, vlan.outer_type, vlan.vid);
+                    (Some(made.map_err(|error| refused(explained(&error)))?), false)
+                }
+            }
         }
     };
     let pair = new_pair(phy, host, below, vlan, link);
     if let Err(error) = ways::connect(router, pair) {
-        end(router, phy, true);
+        end(router, phy, !was_there);
         return Err(error);
     }
-    sync::begin(router, phy, false);
-    from_linux::begin(router, phy, true);
+    sync::begin(router, phy, was_there);
+    from_linux::begin(router, phy, !was_there);
+    if was_there {
+        // What Linux has goes before what the router has.
+        end_gone(router, |router| from_linux::look_at(router, phy));
+        sync::addresses(router, phy);
+    }
     above_of(router, phy);
     Ok(())
 }
@@ -187,7 +203,7 @@ pub fn found(router: &mut Router, namespace: &Namespace, vlans: Vec<(u32, VlanLi
         let Some(parent) = pairs.with_link(namespace, vlan.parent) else { continue };
         if let Err(error) = take_over(router, parent, link, &vlan) {
             log::warn!("{} in Linux has no sub-interface: {error}", vlan.name);
-            router.state_mut::<Pairs>().refused_vlans.entry(namespace.clone()).or_default().push((link, vlan));
+            router.state_mut::<Pairs>().refused_vlans.entry(namespace.clone()).or_default().insert(link, vlan);
         }
         router.breathe();
     }
@@ -196,7 +212,7 @@ pub fn found(router: &mut Router, namespace: &Namespace, vlans: Vec<(u32, VlanLi
 /// Tries again what was refused.
 pub fn try_again(router: &mut Router) {
     let refused = std::mem::take(&mut router.state_mut::<Pairs>().refused_vlans);
-    refused.into_iter().for_each(|(namespace, vlans)| found(router, &namespace, vlans));
+    refused.into_iter().for_each(|(namespace, vlans)| found(router, &namespace, vlans.into_iter().collect()));
 }
 
 fn take_over(router: &mut Router, parent: InterfaceIndex, link: u32, vlan: &VlanLink) -> Result<(), Error> {

@@ -54,13 +54,17 @@ impl Fpm {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    fn place(&self, default: &Namespace) -> Namespace {
+        self.settings.as_ref().and_then(|settings| settings.namespace.clone()).or_else(|| default.clone())
+    }
+
     fn start(&mut self, namespace: Namespace) -> io::Result<()> {
         let Some(settings) = self.settings.clone() else { return Ok(()) };
         let (orders, received) = unbounded();
         let bell = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
         let (heard, shared, events) = (bell.clone(), self.shared.clone(), self.events.clone());
         let settings = Settings { namespace: namespace.clone(), ..settings };
-        let run = move || server::run(&settings, &shared, &events, &received, &heard);
+        let run = move || server::run(settings, &shared, &events, &received, &heard);
         let thread = std::thread::Builder::new().name("fpm".into()).spawn(run)?;
         self.server = Some(Server { namespace, orders: Some(orders), bell, thread: Some(thread) });
         Ok(())
@@ -98,14 +102,25 @@ impl Drop for Server {
 /// An interface has a side in Linux, by which routes may lead. The default namespace is that of pairs that name none.
 pub fn followed(router: &mut Router, namespace: &Namespace, default: &Namespace, link: u32, interface: InterfaceIndex) {
     let fpm = router.state_mut::<Fpm>();
-    let Some(settings) = &fpm.settings else { return };
-    if fpm.server.is_none() {
-        let place = settings.namespace.clone().or_else(|| default.clone());
+    if fpm.settings.is_some() && fpm.server.is_none() {
+        let place = fpm.place(default);
         if let Err(error) = fpm.start(place) {
             return log::error!("no routing daemon can connect: {error}");
         }
     }
     fpm.order(Some(namespace), Order::Link(link, Some(interface)));
+}
+
+/// The default namespace of pairs is another one: daemons connect there, unless `startup.conf` says where.
+pub fn moved(router: &mut Router, default: &Namespace, links: &[(Namespace, u32, InterfaceIndex)]) {
+    let fpm = router.state_mut::<Fpm>();
+    let place = fpm.place(default);
+    let Some(server) = fpm.server.as_mut().filter(|server| server.namespace != place) else { return };
+    server.namespace.clone_from(&place);
+    fpm.order(None, Order::Move(place));
+    for (namespace, link, interface) in links {
+        fpm.order(Some(namespace), Order::Link(*link, Some(*interface)));
+    }
 }
 
 /// It has none any more.

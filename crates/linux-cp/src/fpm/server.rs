@@ -12,6 +12,7 @@ use graph::InterfaceIndex;
 use router::events::EventSender;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
+use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl};
 use std::collections::{HashMap, HashSet};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -84,6 +85,8 @@ pub enum Order {
     Link(u32, Option<InterfaceIndex>),
     /// A batch is done, but for some prefixes; none: all of it was refused.
     Done { taken: Taken, missing: Option<HashSet<Prefix>> },
+    /// Serve in another namespace.
+    Move(Option<String>),
 }
 
 /// A daemon that is connected.
@@ -101,10 +104,14 @@ struct Said {
     table: u32,
     metric: u32,
     protocol: u8,
+    /// The number of the message.
+    at: u64,
+    /// What the daemon heard last: whether it forwards.
+    answered: Option<bool>,
 }
 
 struct Run<'a> {
-    settings: &'a Settings,
+    settings: Settings,
     shared: &'a Shared,
     events: &'a EventSender<Event>,
     listener: Option<TcpListener>,
@@ -112,26 +119,25 @@ struct Run<'a> {
     links: Links,
     kernel: Kernel,
     /// What was said on connections before. Until it is said again, it stays.
-    before: Vec<Kernel>,
-    /// When what is not said again goes.
+    before: HashSet<Prefix>,
+    /// When what is not said again goes, and when all goes because no daemon is there.
     sweep_at: Option<Instant>,
+    gone_at: Option<Instant>,
+    /// So often all was said anew.
+    session: u64,
     reopen_at: Option<Instant>,
-    /// Routes that the daemon is to hear of.
+    /// Routes that the daemon says.
     said: HashMap<Prefix, Said>,
-    underway: bool,
+    /// The number of the last message, and of the last one that the batch underway has, with its session.
+    heard: u64,
+    underway: Option<(u64, u64)>,
     waits_since: Option<Instant>,
     not_before: Option<Instant>,
     retry: bool,
 }
 
 /// Serves until nobody gives orders any more.
-pub fn run(
-    settings: &Settings,
-    shared: &Shared,
-    events: &EventSender<Event>,
-    orders: &Receiver<Order>,
-    bell: &OwnedFd,
-) {
+pub fn run(settings: Settings, shared: &Shared, events: &EventSender<Event>, orders: &Receiver<Order>, bell: &OwnedFd) {
     let (listener, client, links, kernel, before, said) = Default::default();
     let mut run = Run {
         settings,
@@ -143,9 +149,12 @@ pub fn run(
         kernel,
         before,
         sweep_at: None,
+        gone_at: None,
+        session: 0,
         reopen_at: Some(Instant::now()),
         said,
-        underway: false,
+        heard: 0,
+        underway: None,
         waits_since: None,
         not_before: None,
         retry: false,
@@ -156,13 +165,14 @@ pub fn run(
             match orders.try_recv() {
                 Ok(Order::Link(link, interface)) => run.link(link, interface),
                 Ok(Order::Done { taken, missing }) => run.done(taken, missing),
+                Ok(Order::Move(namespace)) => run.move_to(namespace),
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => return,
             }
         }
         run.open();
-        run.accept();
         run.serve();
+        run.accept();
         run.sweep();
         run.pass_on();
         run.note();
@@ -171,14 +181,15 @@ pub fn run(
 
 impl Run<'_> {
     fn wait(&self, bell: &OwnedFd) {
-        let times = [self.sweep_at, self.reopen_at, self.not_before];
+        let times = [self.sweep_at, self.gone_at, self.reopen_at, self.not_before];
         let mut until = times.into_iter().flatten().min().map(|at| at.saturating_duration_since(Instant::now()));
         if self.retry {
             until = Some(RETRY);
         }
         let until = until.map(|time| Timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ });
         let mut watched = vec![PollFd::new(bell, PollFlags::IN)];
-        watched.extend(self.listener.as_ref().map(|listener| PollFd::new(listener, PollFlags::IN)));
+        let listener = self.listener.as_ref().filter(|_| self.reopen_at.is_none());
+        watched.extend(listener.map(|listener| PollFd::new(listener, PollFlags::IN)));
         if let Some(client) = &self.client {
             let writes = if client.answers.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
             watched.push(PollFd::new(&client.stream, PollFlags::IN | writes));
@@ -197,12 +208,28 @@ impl Run<'_> {
         self.kernel.links_changed(&[link].into());
     }
 
+    /// Other pairs than before are the default ones.
+    fn move_to(&mut self, namespace: Option<String>) {
+        self.settings.namespace = namespace;
+        (self.listener, self.reopen_at) = (None, Some(Instant::now()));
+        self.links = Links::new();
+        if self.client.take().is_some() {
+            self.lost("it is in another namespace than pairs are by default");
+        }
+        let mut state = lock(&self.shared.state);
+        (state.listens, state.error) = (false, None);
+    }
+
     /// Opens the listening socket. The namespace may come later.
     fn open(&mut self) {
-        if self.listener.is_some() || self.reopen_at.is_none_or(|at| at > Instant::now()) {
+        if self.reopen_at.is_none_or(|at| at > Instant::now()) {
             return;
         }
-        let Settings { listen, namespace, .. } = self.settings;
+        if self.listener.is_some() {
+            self.reopen_at = None;
+            return;
+        }
+        let Settings { listen, namespace, .. } = &self.settings;
         let refused = |error: io::Error| OpenError::system(format!("listening on {listen}"), error);
         let open = || {
             let listener = TcpListener::bind(listen).map_err(refused)?;
@@ -232,7 +259,7 @@ impl Run<'_> {
         match listener.accept() {
             Ok((stream, peer)) => {
                 // One daemon has the routes. Another one is turned away.
-                if self.client.is_some() || stream.set_nonblocking(true).is_err() {
+                if self.client.is_some() || stream.set_nonblocking(true).is_err() || watch(&stream).is_err() {
                     return log::warn!("{peer} is turned away: a routing daemon is connected");
                 }
                 log::info!("a routing daemon is connected from {peer}");
@@ -242,63 +269,85 @@ impl Run<'_> {
                 self.begin();
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            Err(error) => log::warn!("a connection of a routing daemon fails: {error}"),
+            Err(error) => {
+                log::warn!("a connection of a routing daemon fails: {error}");
+                self.reopen_at = Some(Instant::now() + REOPEN);
+            }
         }
     }
 
     /// The daemon says all of it anew.
     fn begin(&mut self) {
-        self.before.push(std::mem::take(&mut self.kernel));
-        self.sweep_at = Some(Instant::now() + self.settings.hold_time);
+        self.forget();
+        self.gone_at = None;
+        if !self.before.is_empty() {
+            // A daemon that comes and goes does not put it off.
+            self.sweep_at.get_or_insert(Instant::now() + self.settings.hold_time);
+        }
     }
 
-    /// What was not said again goes.
+    /// What was said is what was said before.
+    fn forget(&mut self) {
+        let said = std::mem::take(&mut self.kernel);
+        self.before.extend(said.all());
+        self.said.clear();
+        self.session += 1;
+    }
+
+    /// What was not said again goes, and all of it when nobody has come again.
     fn sweep(&mut self) {
-        if self.sweep_at.is_none_or(|at| at > Instant::now()) {
+        let now = Instant::now();
+        let is_over = |at: &mut Instant| *at <= now;
+        if self.gone_at.take_if(is_over).is_some() {
+            self.forget();
+            self.sweep_at = Some(now);
+        }
+        if self.sweep_at.take_if(is_over).is_none() {
             return;
         }
-        self.sweep_at = None;
-        if self.client.is_none() {
-            // Nobody came again.
-            self.begin();
-            self.sweep_at = None;
+        let mut stale: Vec<Prefix> = std::mem::take(&mut self.before).into_iter().collect();
+        stale.retain(|prefix| !self.kernel.has(*prefix));
+        self.shared.counts.stale.add(stale.len() as u64);
+        if !stale.is_empty() {
+            log::info!("{} routes that the routing daemon did not say again go", stale.len());
         }
-        for before in std::mem::take(&mut self.before) {
-            let stale = self.kernel.lacks(&before);
-            self.shared.counts.stale.add(stale as u64);
-            if stale > 0 {
-                log::info!("{stale} routes that the routing daemon did not say again go");
-            }
-            self.kernel.forget(&before);
-        }
+        self.kernel.say_again(&stale);
     }
 
     fn serve(&mut self) {
         let Some(mut client) = self.client.take() else { return };
         match self.talk(&mut client) {
             Ok(()) => self.client = Some(client),
-            Err(error) => {
-                log::warn!("the routing daemon is gone ({error}): its routes stay for {:?}", self.settings.hold_time);
-                lock(&self.shared.state).peer = None;
-                self.sweep_at = Some(Instant::now() + self.settings.hold_time);
-                self.said.clear();
-            }
+            Err(error) => self.lost(&error.to_string()),
         }
+    }
+
+    fn lost(&mut self, why: &str) {
+        log::warn!("the routing daemon is gone ({why}): its routes stay for {:?}", self.settings.hold_time);
+        lock(&self.shared.state).peer = None;
+        self.gone_at = Some(Instant::now() + self.settings.hold_time);
     }
 
     fn talk(&mut self, client: &mut Client) -> io::Result<()> {
         let mut some = vec![0; frames::LONGEST];
-        let mut all = 0;
+        let (mut all, mut end) = (0, None);
         while all < AT_ONCE {
             match client.stream.read(&mut some) {
-                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                // What it said before counts.
+                Ok(0) => {
+                    end = Some(io::Error::from(ErrorKind::UnexpectedEof));
+                    break;
+                }
                 Ok(length) => {
                     all += length;
                     client.read.extend_from_slice(&some[..length]);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Err(error) => {
+                    end = Some(error);
+                    break;
+                }
             }
         }
         let mut at = 0;
@@ -320,6 +369,9 @@ impl Run<'_> {
             }
         }
         client.read.drain(..at);
+        if let Some(end) = end {
+            return Err(end);
+        }
         while !client.answers.is_empty() {
             match client.stream.write(&client.answers) {
                 Ok(length) => drop(client.answers.drain(..length)),
@@ -334,15 +386,20 @@ impl Run<'_> {
     fn hear(&mut self, message: &Message<'_>) {
         let counts = &self.shared.counts;
         counts.messages.add(1);
+        self.heard += 1;
         let heard = match message.kind {
             next_hop::NEW | next_hop::DELETE => self.kernel.hear(message, false),
             route::NEW => self.kernel.put_alone(message.payload).map(|prefix| {
-                if let Some(said) = said(message.payload) {
+                if let Some(said) = said(message.payload, self.heard) {
                     self.said.insert(prefix, said);
                 }
             }),
             route::DELETE => self.kernel.remove_all(message.payload).map(|prefix| {
                 self.said.remove(&prefix);
+                // It may be one of a connection before.
+                if self.before.remove(&prefix) {
+                    self.kernel.say_again(&[prefix]);
+                }
             }),
             _ => Err(NotFollowed::Other),
         };
@@ -359,7 +416,7 @@ impl Run<'_> {
     fn pass_on(&mut self) {
         self.retry = false;
         let now = Instant::now();
-        if self.underway || self.not_before.is_some_and(|at| at > now) {
+        if self.underway.is_some() || self.not_before.is_some_and(|at| at > now) {
             return;
         }
         self.not_before = None;
@@ -371,7 +428,7 @@ impl Run<'_> {
             return;
         }
         match self.events.try_send(Event { batches, taken: taken.clone() }) {
-            Ok(()) => self.underway = true,
+            Ok(()) => self.underway = Some((self.heard, self.session)),
             Err(_) => {
                 self.kernel.give_back(taken);
                 self.retry = true;
@@ -381,9 +438,15 @@ impl Run<'_> {
 
     fn done(&mut self, taken: Taken, missing: Option<HashSet<Prefix>>) {
         let (counts, now) = (&self.shared.counts, Instant::now());
-        self.underway = false;
+        let (until, session) = self.underway.take().unwrap_or((self.heard, self.session));
         self.not_before = Some(now + if missing.is_some() { PAUSE } else { REOPEN });
-        let Some(missing) = missing else { return self.kernel.give_back(taken) };
+        let Some(missing) = missing else {
+            match session == self.session {
+                true => self.kernel.give_back(taken),
+                false => self.before.extend(taken.into_iter().flat_map(|(.., prefixes)| prefixes)),
+            }
+            return;
+        };
         counts.batches.add(1);
         counts.changes.add(taken.iter().map(|(.., prefixes)| prefixes.len() as u64).sum());
         if let Some(since) = self.waits_since.take() {
@@ -393,22 +456,22 @@ impl Run<'_> {
         }
         self.waits_since = (self.kernel.backlog() > 0).then_some(now);
         for prefix in taken.into_iter().flat_map(|(.., prefixes)| prefixes) {
-            let Some(said) = self.said.remove(&prefix) else { continue };
+            // What was said since is for a later batch.
+            let Some(said) = self.said.get_mut(&prefix).filter(|said| said.at <= until) else { continue };
             // A route without a way by an interface of the router is not in its table.
-            let is_missing = missing.contains(&prefix) || !self.kernel.leads(prefix, &self.links);
-            counts.refused.add(is_missing.into());
-            if is_missing {
-                // When it has a way later, the daemon hears of that.
-                self.said.insert(prefix, said);
+            let is_there = !missing.contains(&prefix) && self.kernel.leads(prefix, &self.links);
+            if said.answered.replace(is_there) == Some(is_there) {
+                continue;
             }
+            counts.refused.add((!is_there).into());
             let Some(client) = &mut self.client else { continue };
             if client.answers.len() > ANSWERS {
                 counts.unsaid.add(1);
                 continue;
             }
-            let count = if is_missing { &counts.failed } else { &counts.offloaded };
+            let count = if is_there { &counts.offloaded } else { &counts.failed };
             count.add(1);
-            client.answers.extend(frames::frame(&answer(prefix, said, !is_missing)));
+            client.answers.extend(frames::frame(&answer(prefix, *said, is_there)));
         }
     }
 
@@ -424,9 +487,17 @@ fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
     state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-fn said(payload: &[u8]) -> Option<Said> {
+fn said(payload: &[u8], at: u64) -> Option<Said> {
     let (table, _, metric) = route::key(payload)?;
-    Some(Said { table, metric, protocol: *payload.get(5)? })
+    Some(Said { table, metric, protocol: *payload.get(5)?, at, answered: None })
+}
+
+/// A daemon whose machine or network is gone without a word is noticed within half a minute.
+fn watch(stream: &TcpStream) -> rustix::io::Result<()> {
+    set_socket_keepalive(stream, true)?;
+    set_tcp_keepidle(stream, Duration::from_secs(10))?;
+    set_tcp_keepintvl(stream, Duration::from_secs(5))?;
+    set_tcp_keepcnt(stream, 4)
 }
 
 /// Flags of a route in hardware (linux/rtnetlink.h `RTM_F_*`): what forwards packets, has it, or could not take it.

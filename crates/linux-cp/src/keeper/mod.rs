@@ -28,6 +28,9 @@ use std::time::Duration;
 
 /// The longest message: a sign, and a key: a namespace, which may be a path, and the name of an interface.
 const LONGEST: usize = 1 + 8192;
+/// How lists of processes call it.
+const PROCESS: &str = "quiver-keep-links";
+
 /// Signs of answers.
 const HELD: u8 = b'y';
 const NOT_HELD: u8 = b'n';
@@ -64,12 +67,16 @@ impl Keeper {
             Err(Errno::ADDRINUSE) => {}
             Err(error) => return Err(error.into()),
         }
-        let socket = socket(SocketFlags::CLOEXEC)?;
+        // One that takes no connection does not hold up the router.
+        let socket = socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
         net::connect(&socket, &address)?;
         check_peer(&socket)?;
         let mut keeper = Keeper { socket };
         // One that serves another router closes the connection.
-        keeper.holds("").map_err(|_| Error::new(ErrorKind::AddrInUse, "it serves another router"))?;
+        keeper.holds("").map_err(|error| match error.kind() {
+            ErrorKind::UnexpectedEof => Error::new(ErrorKind::AddrInUse, "it serves another router"),
+            _ => error,
+        })?;
         Ok(keeper)
     }
 
@@ -137,6 +144,7 @@ fn check_peer(socket: &OwnedFd) -> io::Result<()> {
 /// Starts the process. It is this program, so that nothing else need be installed.
 fn start(listener: OwnedFd, settings: &Settings) -> io::Result<()> {
     let mut child = Command::new("/proc/self/exe")
+        .arg0(PROCESS)
         .args(["keep-links", &settings.time.as_secs().to_string()])
         .stdin(Stdio::from(listener))
         .stdout(Stdio::null())

@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 /// Most interfaces that are kept.
 const MOST: usize = 65_536;
 
+/// After a connection that cannot be taken.
+const PAUSE: Duration = Duration::from_millis(100);
+
 struct Kept {
     /// Open, it keeps the interface.
     _queue: OwnedFd,
@@ -39,7 +42,7 @@ pub fn run(listener: &OwnedFd, time: Duration) -> io::Result<()> {
             kept.values_mut().for_each(|kept| kept.is_wanted = false);
             deadline = Some(Instant::now() + time);
         }
-        if let Some(new) = accept(listener)? {
+        if let Some(new) = accept(listener) {
             // The one that runs is served; another is turned away.
             if client.is_none() && check_peer(&new).is_ok() {
                 (client, had_client) = (Some(new), true);
@@ -67,16 +70,17 @@ fn wait(listener: &OwnedFd, client: Option<&OwnedFd>, deadline: Option<Instant>)
     }
 }
 
-fn accept(listener: &OwnedFd) -> io::Result<Option<OwnedFd>> {
+/// A connection, if there is one. One that cannot be taken now, as no descriptor is left, waits.
+fn accept(listener: &OwnedFd) -> Option<OwnedFd> {
     let mut watched = [PollFd::new(listener, PollFlags::IN)];
-    if poll(&mut watched, Some(&Timespec::default()))? == 0 {
-        return Ok(None);
+    if poll(&mut watched, Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
+        let taken = accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
+        if taken.is_err() {
+            std::thread::sleep(PAUSE);
+        }
+        return taken.ok();
     }
-    match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
-        Ok(new) => Ok(Some(new)),
-        Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    None
 }
 
 /// Does what the router asks for. Whether it is there still.

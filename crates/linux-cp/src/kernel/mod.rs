@@ -180,7 +180,8 @@ impl Kernel {
         });
         let mut changed = in_family!(known, prefix, known, key => known.add(key, metric, target, Place::ReplacesAll));
         changed.gone.extend(others.gone);
-        changed.forwarding_changed |= others.forwarding_changed;
+        // Who says it again wants to hear of it again.
+        changed.forwarding_changed = true;
         self.note(table, prefix, changed);
         Ok(prefix)
     }
@@ -191,20 +192,26 @@ impl Kernel {
     /// When the message is about none.
     pub fn remove_all(&mut self, payload: &[u8]) -> Result<Prefix, NotFollowed> {
         let (table, prefix, _) = route::key(payload).ok_or(NotFollowed::Malformed)?;
-        let Some(known) = self.tables.get_mut(&table) else { return Err(NotFollowed::Other) };
+        followed_by(table).ok_or(NotFollowed::Other)?;
+        let Some(known) = self.tables.get_mut(&table) else { return Ok(prefix) };
         let changed = in_family!(known, prefix, known, key => known.remove_where(key, |_, _| true));
         self.note(table, prefix, changed);
         Ok(prefix)
     }
 
-    /// How many prefixes another one has that this has not.
-    pub fn lacks(&self, other: &Kernel) -> usize {
-        let here = |table: &u32, prefix: Prefix| self.tables.get(table).is_some_and(|it| it.forwards(prefix).is_some());
-        let of_table = |(table, known): (&u32, &Table)| -> usize {
-            let lacking = |family| known.prefixes(family).filter(|prefix| !here(table, *prefix)).count();
-            Family::ALL.into_iter().map(lacking).sum()
-        };
-        other.tables.iter().map(of_table).sum()
+    /// All prefixes of the main table, and those that went and the router has not heard of.
+    pub fn all(&self) -> Vec<Prefix> {
+        let waiting = self.waiting.iter().filter(|((table, _), _)| *table == TABLE_MAIN);
+        let mut all: Vec<Prefix> = waiting.flat_map(|(_, waiting)| waiting.prefixes.iter().copied()).collect();
+        if let Some(table) = self.tables.get(&TABLE_MAIN) {
+            all.extend(Family::ALL.into_iter().flat_map(|family| table.prefixes(family)));
+        }
+        all
+    }
+
+    /// Whether the main table has a route for a prefix.
+    pub fn has(&self, prefix: Prefix) -> bool {
+        self.tables.get(&TABLE_MAIN).is_some_and(|table| table.forwards(prefix).is_some())
     }
 
     /// Whether the route of a prefix in the main table has a way for the router.

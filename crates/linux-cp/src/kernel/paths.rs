@@ -82,6 +82,8 @@ fn path(hop: &Hop, weight: u8, links: &Links) -> Option<Path> {
         None if !hop.labels.is_empty() => return None,
         None => PathAction::Attached(interface),
     };
-    let labels = Stated { labels: hop.labels.clone(), ttl: hop.ttl, ..Stated::default() };
+    // A time to live is that of labels.
+    let ttl = hop.ttl.filter(|_| !hop.labels.is_empty());
+    let labels = Stated { labels: hop.labels.clone(), ttl, ..Stated::default() };
     Some(Path { labels: labels.shared(), ..Path::weighing(way, weight) })
 }

@@ -1,5 +1,6 @@
 //! Requests to Linux about its links and addresses (rtnetlink(7)), each with its answer.
 
+use super::link::VlanLink;
 use drivers::{OpenError, namespace};
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
@@ -142,6 +143,39 @@ impl Netlink {
         message.header.index = link;
         message.attributes.push(attribute);
         self.ask(RouteNetlinkMessage::SetLink(message), NLM_F_ACK).map(drop)
+    }
+
+    /// The index of the link of a name, and which VLAN of which it is; none: it is no VLAN.
+    ///
+    /// # Errors
+    /// When there is no link of that name.
+    pub fn find_vlan(&mut self, name: &str) -> io::Result<Option<(u32, VlanLink)>> {
+        let mut link = LinkMessage::default();
+        link.attributes.push(LinkAttribute::IfName(name.into()));
+        let Some(RouteNetlinkMessage::NewLink(answer)) = self.ask(RouteNetlinkMessage::GetLink(link), 0)? else {
+            return Err(Error::new(ErrorKind::InvalidData, "the answer is about no link"));
+        };
+        let (mut parent, mut vid, mut outer_type) = (None, None, EtherType::VLAN);
+        for attribute in &answer.attributes {
+            match attribute {
+                LinkAttribute::Link(below) => parent = Some(*below),
+                LinkAttribute::LinkInfo(infos) => {
+                    for info in infos {
+                        let LinkInfo::Data(InfoData::Vlan(data)) = info else { continue };
+                        for datum in data {
+                            match datum {
+                                InfoVlan::Id(number) => vid = Some(*number),
+                                InfoVlan::Protocol(protocol) => outer_type = EtherType(u16::from(*protocol)),
+                                _ => {}
+                            }
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        let vlan = |(parent, vid)| VlanLink { name: name.into(), parent, outer_type, vid };
+        Ok(parent.zip(vid).map(|known| (answer.header.index, vlan(known))))
     }
 
     /// Makes a VLAN link above another, which is down. Gives its index.
