@@ -4,7 +4,7 @@
 //! A message says only that something changed. Control then looks at the link as it is, and takes over what differs
 //! from the last look. So a message that is late, because the router changed the link itself meanwhile, does nothing.
 
-use crate::follow::{Counts, Namespace, Order, Reader};
+use crate::follow::{self, Counts, Namespace, Order};
 use crate::netlink::neighbour::Standing;
 use crate::netlink::request::Seen;
 use crate::state::{Origin, Pair, Pairs};
@@ -26,7 +26,7 @@ pub fn begin(router: &mut Router, phy: InterfaceIndex, is_new: bool) {
     let pairs = router.state_mut::<Pairs>();
     let Some(Pair { namespace, link: Some(link), .. }) = pairs.of(phy).cloned() else { return };
     if pairs.reader.is_none() {
-        match Reader::start(pairs.startup.follow, pairs.events.clone()) {
+        match follow::start(pairs.startup.follow, pairs.events.clone()) {
             Ok(reader) => pairs.reader = Some(reader),
             Err(error) => return log::error!("Linux is not followed: {error}"),
         }

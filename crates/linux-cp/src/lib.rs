@@ -24,6 +24,7 @@ mod from_linux;
 mod keeper;
 mod kernel;
 mod netlink;
+mod ordered;
 mod pair;
 mod state;
 mod sync;

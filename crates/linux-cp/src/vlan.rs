@@ -105,7 +105,7 @@ fn new_pair(phy: InterfaceIndex, host: &str, below: &Pair, vlan: Vlan, link: Opt
 
 fn explained(error: &io::Error) -> String {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::OPNOTSUPP) => "it knows no VLANs: 'modprobe 8021q' may load them".into(),
+        Some(Errno::OPNOTSUPP) => "it knows no VLANs. Load its module: 'modprobe 8021q'".into(),
         Some(Errno::EXIST) => "it has an interface of that name, or that VLAN, already".into(),
         _ => error.to_string(),
     }

@@ -20,17 +20,14 @@ pub use space::Space;
 
 use crate::netlink::link::VlanLink;
 use crate::netlink::neighbour::Standing;
-use crossbeam_channel::{Sender, unbounded};
+use crate::ordered::Ordered;
 use graph::InterfaceIndex;
 use router::events::EventSender;
 use router::ip::bulk::Batch;
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::fd::OwnedFd;
 use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 use wire::Prefix;
 
@@ -87,47 +84,11 @@ pub enum Event {
     Routes(Vec<Batch>),
 }
 
-/// The reader, as control has it. It ends with this.
-pub struct Reader {
-    orders: Option<Sender<Order>>,
-    bell: Arc<OwnedFd>,
-    thread: Option<JoinHandle<()>>,
-}
+/// The reader, as control has it.
+pub type Reader = Ordered<Order>;
 
-impl Reader {
-    /// # Errors
-    /// When the system has no thread for it.
-    pub fn start(settings: Settings, events: EventSender<Event>) -> io::Result<Reader> {
-        let (orders, received) = unbounded();
-        let bell = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
-        let heard = bell.clone();
-        let run = move || reader::run(settings, &events, &received, &heard);
-        let thread = std::thread::Builder::new().name("netlink".into()).spawn(run)?;
-        Ok(Reader { orders: Some(orders), bell, thread: Some(thread) })
-    }
-
-    pub fn order(&self, order: Order) {
-        if let Some(orders) = &self.orders
-            && orders.send(order).is_ok()
-        {
-            self.ring();
-        }
-    }
-
-    fn ring(&self) {
-        // It rings already when there is no room.
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
-    }
-}
-
-impl Drop for Reader {
-    fn drop(&mut self) {
-        self.orders = None;
-        self.ring();
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            log::error!("the reader of netlink failed");
-        }
-    }
+/// # Errors
+/// When the system has no thread for it.
+pub fn start(settings: Settings, events: EventSender<Event>) -> io::Result<Reader> {
+    Ordered::start("netlink", move |orders, bell| reader::run(settings, &events, orders, bell))
 }

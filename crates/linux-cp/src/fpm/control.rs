@@ -4,18 +4,15 @@ use super::Settings;
 use super::server::{self, Counts, Order, Shared, State};
 use crate::follow::Namespace;
 use crate::kernel::Taken;
-use crossbeam_channel::{Sender, unbounded};
+use crate::ordered::Ordered;
 use graph::InterfaceIndex;
 use router::Router;
 use router::events::EventSender;
 use router::ip::bulk::Batch;
 use router::ip::route::{Source, TableIndex};
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::fd::OwnedFd;
 use std::collections::HashSet;
 use std::io;
 use std::sync::{Arc, PoisonError};
-use std::thread::JoinHandle;
 use wire::Prefix;
 
 /// Changes of routes, and what they are about.
@@ -33,12 +30,10 @@ pub struct Fpm {
     server: Option<Server>,
 }
 
-/// The thread. It ends with this.
+/// The thread, and the namespace where daemons connect.
 struct Server {
     namespace: Namespace,
-    orders: Option<Sender<Order>>,
-    bell: Arc<OwnedFd>,
-    thread: Option<JoinHandle<()>>,
+    thread: Ordered<Order>,
 }
 
 impl Fpm {
@@ -60,41 +55,17 @@ impl Fpm {
 
     fn start(&mut self, namespace: Namespace) -> io::Result<()> {
         let Some(settings) = self.settings.clone() else { return Ok(()) };
-        let (orders, received) = unbounded();
-        let bell = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
-        let (heard, shared, events) = (bell.clone(), self.shared.clone(), self.events.clone());
+        let (shared, events) = (self.shared.clone(), self.events.clone());
         let settings = Settings { namespace: namespace.clone(), ..settings };
-        let run = move || server::run(settings, &shared, &events, &received, &heard);
-        let thread = std::thread::Builder::new().name("fpm".into()).spawn(run)?;
-        self.server = Some(Server { namespace, orders: Some(orders), bell, thread: Some(thread) });
+        let thread = Ordered::start("fpm", move |orders, bell| server::run(settings, &shared, &events, orders, bell))?;
+        self.server = Some(Server { namespace, thread });
         Ok(())
     }
 
     fn order(&self, namespace: Option<&Namespace>, order: Order) {
         let Some(server) = &self.server else { return };
-        if namespace.is_none_or(|namespace| *namespace == server.namespace)
-            && server.orders.as_ref().is_some_and(|orders| orders.send(order).is_ok())
-        {
-            server.ring();
-        }
-    }
-}
-
-impl Server {
-    fn ring(&self) {
-        // It rings already when there is no room.
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.orders = None;
-        self.ring();
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            log::error!("the thread for routing daemons failed");
+        if namespace.is_none_or(|namespace| *namespace == server.namespace) {
+            server.thread.order(order);
         }
     }
 }

@@ -111,3 +111,37 @@ fn answer(client: &OwnedFd, is_held: bool, to: &[u8]) -> bool {
     let sign = if is_held { HELD } else { NOT_HELD };
     passing::send(client.as_fd(), &[&[sign], to].concat(), None).is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Keeper, Settings, socket};
+    use super::*;
+    use rustix::net::{SocketAddrUnix, bind, connect, listen};
+
+    #[test]
+    fn what_is_no_message_ends_the_connection_and_the_next_router_is_served() {
+        let name = format!("quiver-test/{}", std::process::id());
+        let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap();
+        let listener = socket(SocketFlags::CLOEXEC).unwrap();
+        bind(&listener, &address).unwrap();
+        listen(&listener, 4).unwrap();
+        std::thread::spawn(move || run(&listener, Duration::from_secs(60)));
+        // A sign that there is none of, a queue that is missing, nothing that is kept.
+        for rubbish in [&b"rubbish"[..], b"+key", b"\xff"] {
+            let client = socket(SocketFlags::CLOEXEC).unwrap();
+            connect(&client, &address).unwrap();
+            // Without anything that is kept it would end.
+            passing::send(client.as_fd(), b"+other", Some(client.as_fd())).unwrap();
+            passing::send(client.as_fd(), rubbish, None).unwrap();
+            let mut watched = [PollFd::new(&client, PollFlags::IN)];
+            poll(&mut watched, None).unwrap();
+            assert!(!matches!(passing::receive(client.as_fd(), 9), Ok(Received::Bytes(..))), "{rubbish:?}");
+        }
+        let mut keeper = Keeper::find(&Settings { time: Duration::from_secs(60), name }).unwrap();
+        assert!(keeper.holds("other").unwrap() && !keeper.holds("key").unwrap());
+        keeper.keep("key", &socket(SocketFlags::CLOEXEC).unwrap()).unwrap();
+        assert!(keeper.holds("key").unwrap());
+        keeper.let_go("key").unwrap();
+        assert!(!keeper.holds("key").unwrap());
+    }
+}
