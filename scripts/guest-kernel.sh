@@ -6,7 +6,8 @@
 # usage: guest-kernel.sh DIRECTORY MODULE...
 set -eu
 
-into=$1
+mkdir -p "$1"
+into=$(cd "$1" && pwd)
 shift
 kernel_package() {
     apt-cache depends linux-image-cloud-amd64 2>/dev/null |

@@ -26,7 +26,7 @@ from lab import CommandFailed, ROOT, run, wait_until
 KERNEL = ROOT / "target/guest"
 MODULES = (
     "virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci failover net_failover virtio_net "
-    "llc stp garp mrp 8021q tun veth bridge"
+    "llc stp garp mrp 8021q tun veth bridge vrf ip_tunnel mpls_router mpls_iptunnel"
 ).split()
 
 INIT = f"""#!/bin/busybox sh

@@ -87,7 +87,7 @@ class Daemon:
         length = struct.unpack(">H", self.rest[2:4])[0]
         payload, self.rest = self.rest[20:length], self.rest[length:]
         flags = struct.unpack("=I", payload[8:12])[0]
-        assert payload[5] == ZEBRA and payload[4] == 254
+        assert payload[5] == ZEBRA
         size = 4 if payload[0] == socket.AF_INET else 16
         return f"{ipaddress.ip_address(payload[16 : 16 + size])}/{payload[1]}", flags
 
@@ -235,3 +235,22 @@ def test_what_is_no_frame_ends_the_connection_and_what_is_no_route_is_counted(be
     for byte in frame(route("198.51.100.0/24", via("10.0.2.2", xe1))):
         daemon.socket.sendall(bytes([byte]))
     assert daemon.answer() == ("198.51.100.0/24", OFFLOADED)
+
+
+def test_routes_of_a_table_wait_until_the_router_has_it(bench):
+    router, linux, h1, h2, (xe0, xe1) = bench
+    daemon = Daemon(linux)
+    daemon.say(route("10.99.0.0/16", via("10.0.2.2", xe1), attribute(15, number(77))))
+    daemon.say(route("10.98.0.0/16", via("10.0.2.2", xe1)))
+    assert daemon.answer() == ("10.98.0.0/16", OFFLOADED)
+    assert fpm(router)["not_followed"] == 1
+    router.cli("ip table add 77")
+    assert daemon.answer() == ("10.99.0.0/16", OFFLOADED)
+    assert "fpm" in router.cli("show ip fib table 77 10.99.0.0/16")
+    assert "10.99.0.0/16" not in router.cli("show ip fib table 0")
+    # A table that went took its routes along. One of that number is as the daemon says.
+    router.cli("ip table del 77")
+    router.cli("ip table add 77")
+    wait_until(lambda: "fpm" in router.cli("show ip fib table 77 10.99.0.0/16"), "the route is there again")
+    daemon.say(route("10.99.0.0/16", attribute(15, number(77)), kind=DELETE_ROUTE))
+    wait_until(lambda: "10.99" not in router.cli("show ip fib table 77"), "the route went")

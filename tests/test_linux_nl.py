@@ -497,3 +497,26 @@ def test_routes_are_those_of_one_namespace(lab):
     wait_until(lambda: paths(router, "192.0.5.0/24") != [], "the other one's are")
     wait_until(lambda: paths(router, "192.0.2.0/24") == ["attached-nexthop: 10.5.0.9 loop5 *1"], "and not both")
     settled(router)
+
+
+def test_tables_that_the_router_has_are_followed(lab):
+    router, linux, *_ = addressed(lab)
+    linux.ip("route", "add", "10.99.0.0/16", "via", "10.0.2.2", "table", "77")
+    settled(router)
+    before = followed(router)["not_followed"]
+    router.cli("ip table add 77")
+    wait_until(lambda: "10.99.0.0/16" in router.cli("show ip fib table 77"), "the route is in the table")
+    settled(router)
+    # Into the other family's table nothing leads, as there is none.
+    linux.ip("-6", "route", "add", "2001:db8:99::/48", "via", "2001:db8:2::2", "table", "77")
+    wait_until(lambda: followed(router)["not_followed"] > before, "the message is counted")
+    router.cli("ip6 table add 77")
+    wait_until(lambda: "2001:db8:99::/48" in router.cli("show ip6 fib table 77"), "that route, too")
+    linux.ip("route", "replace", "10.99.0.0/16", "via", "10.0.1.2", "table", "77")
+    wait_until(lambda: "10.0.1.2" in router.cli("show ip fib table 77 10.99.0.0/16"), "it leads elsewhere")
+    linux.ip("route", "flush", "table", "77")
+    wait_until(lambda: "10.99.0.0/16" not in router.cli("show ip fib table 77"), "it is gone")
+    settled(router)
+    router.cli("ip table del 77")
+    linux.ip("route", "add", "10.98.0.0/16", "via", "10.0.2.2", "table", "77")
+    settled(router)

@@ -2,7 +2,7 @@
 
 use graph::InterfaceIndex;
 use linux_cp::{Kernel, Links, Messages};
-use router::ip::route::Path;
+use router::ip::route::{Path, TableIndex};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Family, Prefix};
 
@@ -10,12 +10,20 @@ use wire::{Family, Prefix};
 const LOOK: u8 = 1;
 const LINK_DOWN: u8 = 2;
 const HAND_OVER: u8 = 4;
+/// The number of the main table (linux/rtnetlink.h).
+const MAIN: u32 = 254;
+/// That of a VRF.
+const VRF: u32 = 10;
 /// It comes from a routing daemon, in frames, and not from Linux.
 const FRAMES: u8 = 8;
 
 pub fn run(input: &[u8]) {
     let links = Links::from([(7, InterfaceIndex(1)), (8, InterfaceIndex(2))]);
     let (mut kernel, mut router) = (Kernel::default(), BTreeMap::new());
+    let vrf = Family::ALL.map(|family| ((VRF, family), TableIndex(3)));
+    let main = Family::ALL.map(|family| ((MAIN, family), TableIndex::DEFAULT));
+    kernel.follow(&main.into_iter().chain(vrf).collect());
+    kernel.set_vrf(9, Some(VRF));
     let mut rest = input;
     while let Some((&[what, length], after)) = rest.split_first_chunk::<2>() {
         let (datagram, after) = after.split_at(usize::from(length).min(after.len()));
@@ -49,9 +57,9 @@ pub fn run(input: &[u8]) {
         hand_over(&mut kernel, &links, &mut router, 1000);
     }
     let mut should = BTreeMap::new();
-    for family in Family::ALL {
-        let wanted = kernel.wanted(family, &links);
-        let routes = wanted.prefixes().filter_map(|prefix| Some((prefix, wanted.paths(prefix)?.to_vec())));
+    for (table, family) in [MAIN, VRF].into_iter().flat_map(|table| Family::ALL.map(|family| (table, family))) {
+        let wanted = kernel.wanted(table, family, &links);
+        let routes = wanted.prefixes().filter_map(|prefix| Some(((table, prefix), wanted.paths(prefix)?.to_vec())));
         should.extend(routes);
     }
     assert_eq!(router, should, "the router has what Linux has");
@@ -67,12 +75,13 @@ fn frames(kernel: &mut Kernel, mut bytes: &[u8]) {
     }
 }
 
-fn hand_over(kernel: &mut Kernel, links: &Links, router: &mut BTreeMap<Prefix, Vec<Path>>, most: usize) {
+fn hand_over(kernel: &mut Kernel, links: &Links, router: &mut BTreeMap<(u32, Prefix), Vec<Path>>, most: usize) {
     let (batches, _) = kernel.take(links, most);
-    for (prefix, paths) in batches.iter().flat_map(|batch| batch.iter()) {
+    let changes = batches.iter().flat_map(|(table, batch)| batch.iter().map(move |change| (*table, change)));
+    for (table, (prefix, paths)) in changes {
         match paths {
-            Some(paths) => router.insert(prefix, paths.to_vec()),
-            None => router.remove(&prefix),
+            Some(paths) => router.insert((table, prefix), paths.to_vec()),
+            None => router.remove(&(table, prefix)),
         };
     }
 }

@@ -2,8 +2,10 @@
 //! the reader may have missed.
 
 use crate::follow::{Counts, Namespace, Order, Settings, Space};
-use crate::kernel::Kernel;
+use crate::followed;
+use crate::kernel::{Kernel, Key};
 use crate::netlink::request::Seen;
+use crate::netlink::route::TABLE_MAIN;
 use crate::state::{Pair, Pairs};
 use graph::InterfaceIndex;
 use router::Router;
@@ -53,7 +55,7 @@ pub struct Audit {
     pub differences: usize,
     pub named: Vec<Difference>,
     #[serde(skip)]
-    differing: Vec<Prefix>,
+    differing: Vec<Key>,
 }
 
 impl Audit {
@@ -74,18 +76,20 @@ pub fn audit(router: &mut Router) -> Result<Audit, String> {
     let mut audit = Audit::default();
     if let Some(namespace) = pairs.routes_of.clone() {
         audit.namespace.clone_from(&namespace);
-        let settings = Settings::default();
+        let (settings, followed) = (Settings::default(), followed::all(router));
+        let pairs = router.state::<Pairs>();
         let is_its = |pair: &&Pair| pair.namespace == namespace;
         let links = pairs.iter().filter(is_its).filter_map(|pair| Some((pair.link?, pair.phy))).collect();
         let read = || -> Result<Kernel, String> {
             let space = Space::open(namespace, true, settings, Arc::new(Counts::default()));
             let mut space = space.map_err(|error| error.to_string())?;
             space.links = links;
+            space.kernel.follow(&followed);
             read(&mut space).map_err(|error| error.to_string())?;
             Ok(space.into_kernel())
         };
         let kernel = router.aside(read)?;
-        Family::ALL.into_iter().for_each(|family| routes(router, &kernel, family, &mut audit));
+        followed::all(router).into_iter().for_each(|place| routes(router, &kernel, place, &mut audit));
         router.aside(|| drop(kernel));
     }
     addresses(router, &mut audit);
@@ -129,13 +133,15 @@ fn read(space: &mut Space) -> std::io::Result<()> {
     Ok(())
 }
 
-fn routes(router: &mut Router, kernel: &Kernel, family: Family, audit: &mut Audit) {
+type Place = ((u32, Family), TableIndex);
+
+fn routes(router: &mut Router, kernel: &Kernel, ((table, family), index): Place, audit: &mut Audit) {
     let is_its = |pair: &&Pair| pair.namespace == audit.namespace;
     let pairs = router.state::<Pairs>().iter().filter(is_its);
     let links = pairs.filter_map(|pair| Some((pair.link?, pair.phy))).collect();
-    let wanted = kernel.wanted(family, &links);
+    let wanted = kernel.wanted(table, family, &links);
     // First what the router has, and then what it should have.
-    let mut dump = RouteDump::of(family, router.ip.id_of(TableIndex::DEFAULT));
+    let mut dump = RouteDump::of(family, router.ip.id_of(index));
     let mut found = Vec::new();
     while dump.page(router, |route| {
         if let Some(paths) = route.paths(Source::Linux) {
@@ -148,8 +154,8 @@ fn routes(router: &mut Router, kernel: &Kernel, family: Family, audit: &mut Audi
                 Some(false) => What::Differs,
                 None => What::Stale,
             };
-            audit.differing.push(prefix);
-            audit.add(what, || format!("route {prefix}"));
+            audit.differing.push((table, prefix));
+            audit.add(what, || named(table, prefix));
         }
         router.breathe();
     }
@@ -158,12 +164,19 @@ fn routes(router: &mut Router, kernel: &Kernel, family: Family, audit: &mut Audi
             continue;
         }
         audit.routes += 1;
-        let routes = router.ip.routes_in(family, TableIndex::DEFAULT);
+        let routes = router.ip.routes_in(family, index);
         if routes.get(prefix).is_none_or(|route| !route.sources.contains_key(&Source::Linux)) {
-            audit.differing.push(prefix);
-            audit.add(What::Missing, || format!("route {prefix}"));
+            audit.differing.push((table, prefix));
+            audit.add(What::Missing, || named(table, prefix));
         }
         router.breathe();
+    }
+}
+
+fn named(table: u32, prefix: Prefix) -> String {
+    match table {
+        TABLE_MAIN => format!("route {prefix}"),
+        table => format!("route {prefix} of table {table}"),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::error::LcpError;
 use crate::netlink::request::Seen;
 use crate::pair::{self, PairConfig};
 use crate::state::{Opened, Origin, Pair, Pairs};
-use crate::{fpm, from_linux, sync, vlan, ways};
+use crate::{fpm, from_linux, sync, vlan, vrf, ways};
 use graph::InterfaceIndex;
 use router::capability::{Change, Notice, Statement};
 use router::interface::kind::InterfaceConfig;
@@ -63,7 +63,16 @@ pub fn create(
             router.state_mut::<Pairs>().let_go(&key);
         }
         let (tap, was_there) = (made?, opened == Some(Opened::WasThere));
-        let pair = Pair { phy, tap, host: host.into(), namespace, vlan: None, link: None, seen: Seen::default() };
+        let pair = Pair {
+            phy,
+            tap,
+            host: host.into(),
+            namespace,
+            vlan: None,
+            link: None,
+            seen: Seen::default(),
+            stated_table: 0,
+        };
         let made = ways::connect(router, pair).and_then(|()| router.set_admin(tap, true));
         if let Err(error) = made {
             disconnect(router, phy);
@@ -111,7 +120,8 @@ pub fn join(router: &mut Router, phy: InterfaceIndex, tap: InterfaceIndex, host:
         return Err(LcpError::ToItself(router.interfaces.get(phy)?.name.clone()).into());
     }
     let (namespace, vlan, link, seen) = Default::default();
-    let joined = ways::connect(router, Pair { phy, tap, host: host.into(), namespace, vlan, link, seen });
+    let joined =
+        ways::connect(router, Pair { phy, tap, host: host.into(), namespace, vlan, link, seen, stated_table: 0 });
     joined.inspect_err(|_| disconnect(router, phy))
 }
 
@@ -205,6 +215,9 @@ pub(crate) fn hears(router: &mut Router, notice: &Notice) {
     }
     if let Notice::Renamed { interface, .. } = notice {
         renamed(router, *interface);
+    }
+    if let Notice::Tables(_) = notice {
+        vrf::tables_changed(router);
     }
     sync::hears(router, notice);
     // Addresses of links stand in nobody's way.

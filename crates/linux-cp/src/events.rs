@@ -3,7 +3,7 @@
 use crate::follow::{Event, Order};
 use crate::from_linux::{self, Hint};
 use crate::state::Pairs;
-use crate::{audit, vlan};
+use crate::{audit, followed, vlan, vrf};
 use router::Router;
 use router::ip::bulk::Batch;
 use router::ip::route::Source;
@@ -24,6 +24,7 @@ pub fn handle(router: &mut Router, event: Event) {
             vlan::end_gone(router, |router| from_linux::look(router, hints));
         }
         Event::Vlans { namespace, vlans } => vlan::found(router, &namespace, vlans),
+        Event::Vrfs { namespace, vrfs } => vrf::found(router, &namespace, vrfs),
         Event::Neighbours(neighbours) => {
             for ((interface, address), standing) in neighbours {
                 // The pair may be gone by now.
@@ -51,7 +52,8 @@ fn first_of(link: u32) -> (u32, IpAddr) {
     (link, IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
-fn routes(router: &mut Router, batches: Vec<Batch>) {
+fn routes(router: &mut Router, batches: Vec<(u32, Batch)>) {
+    let batches = followed::still_there(router, batches);
     let refused = match router.change_all_routes(Source::Linux, batches) {
         Ok(outcome) => Some(outcome.refused),
         Err(error) => {
@@ -62,6 +64,7 @@ fn routes(router: &mut Router, batches: Vec<Batch>) {
     if let Some(reader) = &router.state::<Pairs>().reader {
         reader.order(Order::Done(refused));
     }
+    vrf::drop_tables(router);
 }
 
 /// After lost messages: what differs still is set right.

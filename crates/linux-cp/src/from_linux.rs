@@ -8,12 +8,12 @@ use crate::follow::{self, Counts, Namespace, Order};
 use crate::netlink::neighbour::Standing;
 use crate::netlink::request::Seen;
 use crate::state::{Origin, Pair, Pairs};
-use crate::{fpm, sync, ways};
+use crate::{fpm, sync, vrf, ways};
 use graph::InterfaceIndex;
 use router::neighbour::NeighbourKey;
 use router::{Devices, Error, Router};
 use rustix::io::Errno;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use wire::Prefix;
@@ -56,7 +56,11 @@ pub fn end(router: &mut Router, pair: &Pair) {
         let used: BTreeSet<Namespace> = pairs.by_phy.values().map(|pair| pair.namespace.clone()).collect();
         pairs.counts.retain(|namespace, _| used.contains(namespace));
         settle_routes(pairs);
+        if !used.contains(&pair.namespace) {
+            vrf::found(router, &pair.namespace, BTreeMap::new());
+        }
     }
+    vrf::left(router, &pair.namespace, pair.seen.master);
     if let Err(error) = withdraw(router, pair) {
         log::warn!("interface {} is not as it was before its pair: {error}", pair.phy);
     }
@@ -76,6 +80,7 @@ fn withdraw(router: &mut Router, pair: &Pair) -> Result<(), Error> {
     router.follow_link_local(phy, None)?;
     router.follow_mtu(phy, None)?;
     router.follow_mac(phy, None)?;
+    router.follow_table(phy, None)?;
     router.follow_admin(phy, up)
 }
 
@@ -239,6 +244,17 @@ fn lose(router: &mut Router, found: &Found) {
 
 fn gain(router: &mut Router, found: &Found) {
     let (phy, before, now) = (found.pair.phy, &found.pair.seen, &found.now);
+    if now.master != before.master {
+        let done = vrf::settle(router, phy);
+        if done.is_err() {
+            // The next look finds it new again.
+            let pairs = router.state_mut::<Pairs>();
+            pairs.refused.insert(phy);
+            pairs.set_seen(phy, Seen { master: before.master, ..now.clone() });
+        }
+        found.note("its VRF", done);
+        vrf::left(router, &found.pair.namespace, before.master);
+    }
     if now.mtu != before.mtu {
         found.note("its MTU", mtu(router, phy, now, found.link));
     }

@@ -18,6 +18,7 @@ mod control;
 mod error;
 mod events;
 mod follow;
+mod followed;
 mod fpm;
 mod from_host;
 mod from_linux;
@@ -30,6 +31,7 @@ mod state;
 mod sync;
 mod to_host;
 mod vlan;
+mod vrf;
 mod ways;
 
 pub use control::{create, delete, join};

@@ -2,6 +2,7 @@
 
 use crate::follow::{Counts, Event, Namespace, Reader, Settings};
 use crate::keeper::{self, Keeper};
+use crate::kernel::{self, Followed};
 use crate::netlink::Netlink;
 use crate::netlink::link::VlanLink;
 use crate::netlink::request::Seen;
@@ -95,6 +96,8 @@ pub struct Pair {
     pub(crate) link: Option<u32>,
     /// What it had there when it was looked at, or changed by the router, last.
     pub(crate) seen: Seen,
+    /// The routing table whose VRF it was made a port of, as an operator of the router stated; 0: of none.
+    pub(crate) stated_table: u32,
 }
 
 /// All pairs.
@@ -107,6 +110,14 @@ pub struct Pairs {
     above: BTreeSet<(InterfaceIndex, InterfaceIndex)>,
     /// VLAN links of Linux that could not be sub-interfaces.
     pub(crate) refused_vlans: BTreeMap<Namespace, BTreeMap<u32, VlanLink>>,
+    /// The VRFs of Linux: the table of each, by the number of its device.
+    pub(crate) vrfs: BTreeMap<Namespace, BTreeMap<u32, u32>>,
+    /// Those that the router made.
+    pub(crate) made_vrfs: BTreeSet<(Namespace, u32)>,
+    /// Tables of the router that are there for them.
+    pub(crate) vrf_tables: BTreeSet<u32>,
+    /// The tables that are followed.
+    pub(crate) followed: Followed,
     /// The namespace of pairs that name none. What a command says goes before what `startup.conf` says.
     pub(crate) stated_namespace: Option<Option<String>>,
     /// Whether state, MTU and addresses follow the router's; the same.
@@ -142,6 +153,7 @@ impl Pairs {
         from_host: PerInterface<BackWay>,
     ) -> Pairs {
         let (by_phy, by_tap, by_link, above, refused_vlans, netlinks, counts, refused) = Default::default();
+        let (vrfs, made_vrfs, vrf_tables) = Default::default();
         let (stated_namespace, stated_sync, stated_subs, reader, routes_of) = (None, None, None, None, None);
         Pairs {
             by_phy,
@@ -149,6 +161,10 @@ impl Pairs {
             by_link,
             above,
             refused_vlans,
+            vrfs,
+            made_vrfs,
+            vrf_tables,
+            followed: kernel::main_table(),
             stated_namespace,
             stated_sync,
             stated_subs,

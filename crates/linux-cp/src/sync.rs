@@ -7,7 +7,7 @@
 use crate::netlink::Netlink;
 use crate::netlink::request::Seen;
 use crate::state::{Pair, Pairs};
-use crate::ways;
+use crate::{vrf, ways};
 use graph::InterfaceIndex;
 use router::capability::Notice;
 use router::interface::Interface;
@@ -128,6 +128,7 @@ pub fn all(router: &mut Router, phy: InterfaceIndex) {
     steps.extend(addresses_of(interface));
     steps.push(Step::State(interface.admin_up));
     take(router, phy, &steps);
+    vrf::sync(router, phy);
 }
 
 /// The addresses alone.
@@ -172,6 +173,7 @@ pub fn hears(router: &mut Router, notice: &Notice) {
         // Linux has taken IPv6 addresses from an interface that went down.
         Notice::AdminState { interface, up: true } => return all(router, interface),
         Notice::AdminState { interface, up } => (interface, Step::State(up)),
+        Notice::Table { interface, .. } => return vrf::sync(router, interface),
         Notice::Mtu(interface) => match router.interfaces.get(interface) {
             Ok(known) => (interface, Step::Mtu(known.mtu)),
             Err(_) => return,

@@ -100,7 +100,7 @@ fn make(router: &mut Router, phy: InterfaceIndex, host: &str, vlan: Vlan, below:
 
 fn new_pair(phy: InterfaceIndex, host: &str, below: &Pair, vlan: Vlan, link: Option<u32>) -> Pair {
     let (tap, namespace) = (below.tap, below.namespace.clone());
-    Pair { phy, tap, host: host.into(), namespace, vlan: Some(vlan), link, seen: Seen::default() }
+    Pair { phy, tap, host: host.into(), namespace, vlan: Some(vlan), link, seen: Seen::default(), stated_table: 0 }
 }
 
 fn explained(error: &io::Error) -> String {

@@ -434,3 +434,79 @@ fn a_lookup_says_why_there_is_no_route() {
     let host = said(&mut bed, "show ip fib 10.0.2.78");
     assert!(host.contains("next hop 10.0.2.78 on e2 unresolved: "), "{host}");
 }
+
+fn refusal(bed: &mut Bed, line: &str) -> String {
+    let refused = bed.command(line).unwrap_err().to_string();
+    refused.split_once(": ").map_or_else(String::new, |(_, why)| why.into())
+}
+
+#[test]
+fn a_found_table_is_no_configuration_until_somebody_states_something_about_it() {
+    let mut bed = Bed::new();
+    let stated = |bed: &mut Bed| bed.command("show running-config").unwrap();
+    let before = stated(&mut bed);
+    let red = bed.router.add_found_table(Family::Ip4, 9).unwrap();
+    assert_eq!(bed.router.add_found_table(Family::Ip4, 9).unwrap(), red);
+    assert_eq!(stated(&mut bed), before);
+    assert_eq!(
+        refusal(&mut bed, "ip table del 9"),
+        "table 9 is that of a VRF in Linux ('show lcp'): 'ip link del' in \
+        Linux removes both"
+    );
+    bed.command("ip route add table 9 10.66.0.0/16 via drop").unwrap();
+    assert_eq!(stated(&mut bed).matches("ip table add 9\n").count(), 1);
+    // Its finder has no use for it any more, and it stays.
+    bed.router.remove_found_table(Family::Ip4, 9).unwrap();
+    assert!(bed.router.ip.has_table(Family::Ip4, red));
+    // What is stated goes, and what its finder has use for stays.
+    bed.router.add_found_table(Family::Ip4, 9).unwrap();
+    bed.command("ip table del 9").unwrap();
+    assert_eq!((stated(&mut bed), bed.router.ip.has_table(Family::Ip4, red)), (before, true));
+    assert!(!bed.command("show ip fib table 9").unwrap().contains("10.66.0.0/16"));
+    bed.command("ip table add 9").unwrap();
+    assert_eq!(refusal(&mut bed, "ip table add 9"), "table 9 is there already: 'ip route add table 9' fills it");
+    bed.command("ip table del 9").unwrap();
+    bed.router.remove_found_table(Family::Ip4, 9).unwrap();
+    assert!(!bed.router.ip.has_table(Family::Ip4, red));
+}
+
+#[test]
+fn an_interface_that_follows_a_table_takes_its_addresses_along() {
+    let (mut bed, ports) = bed();
+    let red = bed.router.add_found_table(Family::Ip4, 9).unwrap();
+    bed.router.add_found_table(Family::Ip6, 9).unwrap();
+    let a1 = ports[1].index;
+    let stated = bed.command("show running-config").unwrap();
+    bed.router.follow_table(a1, Some(red)).unwrap();
+    assert_eq!(bed.command("show running-config").unwrap(), stated);
+    assert_eq!(leaves_by(&mut bed, &ports, 0, "10.0.1.2"), None);
+    bed.command("ip route add 10.0.1.0/24 via ip4-lookup-in-table 9").unwrap();
+    assert_eq!(leaves_by(&mut bed, &ports, 0, "10.0.1.2"), hop(1, "10.0.1.2"));
+    // Where another interface has one of its addresses it stays where it is.
+    let blue = bed.router.find_table(Family::Ip4, 7).unwrap();
+    bed.router.add_found_table(Family::Ip6, 7).unwrap();
+    let refused = bed.router.follow_table(a1, Some(blue)).unwrap_err().to_string();
+    assert_eq!(refused, "10.0.1.1/24 overlaps with 10.0.1.1/24 on b1");
+    assert_eq!(bed.router.table_of(a1, Family::Ip4), red);
+    let refused = refusal(&mut bed, "ip table del 9");
+    assert_eq!(refused, "the route to 10.0.1.0/24 in table 0 leads into table 9: remove that route first");
+    bed.command("ip route del 10.0.1.0/24").unwrap();
+    bed.command("ip table del 9").unwrap();
+    let refused = bed.router.remove_found_table(Family::Ip4, 9).unwrap_err().to_string();
+    assert!(refused.contains("table 9 is that of a1"), "{refused}");
+    bed.router.follow_table(a1, None).unwrap();
+    assert_eq!(leaves_by(&mut bed, &ports, 0, "10.0.1.2"), hop(1, "10.0.1.2"));
+    for family in Family::ALL {
+        bed.router.remove_found_table(family, 9).unwrap();
+    }
+    // The table that an operator stated is in force again, too, and it cannot go meanwhile.
+    let b0 = ports[2].index;
+    bed.router.add_found_table(Family::Ip4, 11).unwrap();
+    let green = bed.router.add_found_table(Family::Ip6, 11).unwrap();
+    bed.router.follow_table(b0, Some(green)).unwrap();
+    let refused = refusal(&mut bed, "ip table del 7");
+    assert!(refused.contains("table 7 is that of"), "{refused}");
+    bed.router.follow_table(b0, None).unwrap();
+    assert_eq!(bed.router.table_of(b0, Family::Ip4), blue);
+    assert_eq!(leaves_by(&mut bed, &ports, 2, "10.0.1.2"), hop(3, "10.0.1.2"));
+}

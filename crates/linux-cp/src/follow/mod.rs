@@ -18,18 +18,18 @@ pub(crate) use counts::counts;
 pub use counts::{Count, Counts};
 pub use space::Space;
 
+use crate::kernel::{Followed, Key};
 use crate::netlink::link::VlanLink;
 use crate::netlink::neighbour::Standing;
 use crate::ordered::Ordered;
 use graph::InterfaceIndex;
 use router::events::EventSender;
 use router::ip::bulk::Batch;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::Prefix;
 
 /// A network namespace by its name; none: that of this process.
 pub type Namespace = Option<String>;
@@ -62,8 +62,10 @@ pub enum Order {
     Routes(Option<Namespace>),
     /// Look at everything again.
     Look,
+    /// These tables are followed.
+    Tables(Followed),
     /// The router differs from Linux in these prefixes: it hears of them again.
-    Again { namespace: Namespace, prefixes: Vec<Prefix> },
+    Again { namespace: Namespace, prefixes: Vec<Key> },
     /// The batch is done, and so many of its routes were refused; none: all of it.
     Done(Option<usize>),
 }
@@ -74,14 +76,16 @@ pub enum Event {
     Links { namespace: Namespace, links: BTreeSet<u32>, was_down: BTreeSet<u32>, lost: BTreeSet<(u32, IpAddr)> },
     /// Somebody made these VLANs of links that are followed: each with its number.
     Vlans { namespace: Namespace, vlans: Vec<(u32, VlanLink)> },
+    /// All VRFs: the table of each, by the number of its device.
+    Vrfs { namespace: Namespace, vrfs: BTreeMap<u32, u32> },
     /// Linux has, or no longer has, these neighbours.
     Neighbours(Vec<((InterfaceIndex, IpAddr), Standing)>),
     /// All neighbours that Linux has for ever on these interfaces.
     Permanent { interfaces: BTreeSet<InterfaceIndex>, neighbours: BTreeSet<(InterfaceIndex, IpAddr)> },
     /// Messages were lost, and all is as it should be again. An audit finds out whether it is.
     Audit,
-    /// Changes of routes. Control gives an order when they are done.
-    Routes(Vec<Batch>),
+    /// Changes of routes in tables of Linux. Control gives an order when they are done.
+    Routes(Vec<(u32, Batch)>),
 }
 
 /// The reader, as control has it.

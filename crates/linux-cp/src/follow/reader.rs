@@ -2,7 +2,7 @@
 
 use super::space::Space;
 use super::{Counts, Event, Namespace, Order, Settings};
-use crate::kernel::{Kernel, Links, Taken};
+use crate::kernel::{Followed, Kernel, Links, Taken};
 use crossbeam_channel::{Receiver, TryRecvError};
 use router::events::EventSender;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -32,6 +32,8 @@ struct Run<'a> {
     spaces: Vec<Space>,
     /// The namespace whose routes are followed.
     routes: Option<Namespace>,
+    /// The tables that are followed; none: as a kernel does by itself.
+    tables: Option<Followed>,
     /// Routes that the router has still, of namespaces whose routes are followed no longer. They go before others come.
     left: Kernel,
     underway: Option<Underway>,
@@ -42,8 +44,8 @@ struct Run<'a> {
 
 /// Reads until nobody gives orders any more.
 pub fn run(settings: Settings, events: &EventSender<Event>, orders: &Receiver<Order>, bell: &OwnedFd) {
-    let (spaces, routes, left, underway) = Default::default();
-    let mut run = Run { settings, events, spaces, routes, left, underway, not_before: None, retry: false };
+    let (spaces, routes, tables, left, underway) = Default::default();
+    let mut run = Run { settings, events, spaces, routes, tables, left, underway, not_before: None, retry: false };
     let mut buffer = vec![0; Space::DATAGRAM];
     let mut more = false;
     loop {
@@ -96,6 +98,11 @@ impl Run<'_> {
             }
             Order::Routes(namespace) => self.follow_routes_of(namespace),
             Order::Look => self.spaces.iter_mut().for_each(Space::look_at_all),
+            Order::Tables(tables) => {
+                self.spaces.iter_mut().for_each(|space| space.kernel.follow(&tables));
+                self.left.follow(&tables);
+                self.tables = Some(tables);
+            }
             Order::Again { namespace, prefixes } => {
                 if let Some(space) = self.spaces.iter_mut().find(|space| space.namespace == namespace) {
                     space.kernel.say_again(&prefixes);
@@ -111,7 +118,8 @@ impl Run<'_> {
         let at = at.or_else(|| {
             let routes = self.routes.as_ref() == Some(&namespace);
             match Space::open(namespace.clone(), routes, self.settings, counts) {
-                Ok(space) => {
+                Ok(mut space) => {
+                    self.tables.iter().for_each(|tables| space.kernel.follow(tables));
                     self.spaces.push(space);
                     Some(self.spaces.len() - 1)
                 }
@@ -162,6 +170,7 @@ impl Run<'_> {
         match Space::open(namespace.clone(), follows, self.settings, space.counts.clone()) {
             Ok(mut anew) => {
                 anew.links = space.links;
+                anew.kernel = space.kernel.anew();
                 anew.look_at_all();
                 // The look begins with the next reading.
                 anew.retry = true;
@@ -186,6 +195,11 @@ impl Run<'_> {
                     space.seen_down.clear();
                     space.lost.clear();
                 }
+            }
+            if space.vrfs_changed && !self.retry {
+                let vrfs = space.kernel.vrfs().clone();
+                self.retry = self.events.try_send(Event::Vrfs { namespace: space.namespace.clone(), vrfs }).is_err();
+                space.vrfs_changed = self.retry;
             }
             if !space.new_vlans.is_empty() && !self.retry {
                 let vlans = space.new_vlans.iter().filter_map(|at| Some((*at, space.vlan_of(*at)?.clone()))).collect();

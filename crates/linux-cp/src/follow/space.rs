@@ -45,7 +45,7 @@ const NOT_THERE: [Errno; 3] = [Errno::OPNOTSUPP, Errno::AFNOSUPPORT, Errno::INVA
 struct Look {
     what: Whole,
     sequence: u32,
-    /// Next-hop objects, or VLANs, that it has not seen.
+    /// Next-hop objects, or VLANs and VRFs, that it has not seen.
     unseen: BTreeSet<u32>,
     /// Permanent neighbours that it has seen.
     permanent: BTreeSet<(InterfaceIndex, IpAddr)>,
@@ -64,6 +64,8 @@ pub struct Space {
     above: BTreeSet<(u32, u32)>,
     /// Those of followed links that control has not heard of.
     pub new_vlans: BTreeSet<u32>,
+    /// Control has not heard of the VRFs as they are now.
+    pub vrfs_changed: bool,
     /// What is to be looked at next.
     wanted_links: bool,
     wanted_neighbours: bool,
@@ -115,6 +117,7 @@ impl Space {
             vlans: BTreeMap::new(),
             above: BTreeSet::new(),
             new_vlans: BTreeSet::new(),
+            vrfs_changed: false,
             wanted_links: true,
             wanted_neighbours: true,
             wanted_routes: follows_routes,
@@ -304,13 +307,21 @@ impl Space {
             look.unseen.remove(&number);
         }
         let is_gone = message.kind == link::DELETE;
+        let was_vrf = self.kernel.vrfs().contains_key(&number);
         match kind {
-            _ if is_gone => self.vlan(number, None),
-            Kind::Vlan(vlan) => self.vlan(number, Some(vlan)),
-            Kind::Other => self.vlan(number, None),
+            _ if is_gone => self.is_other(number),
+            Kind::Vlan(vlan) => {
+                self.vrf(number, None);
+                self.vlan(number, Some(vlan));
+            }
+            Kind::Vrf(table) => {
+                self.vlan(number, None);
+                self.vrf(number, Some(table));
+            }
+            Kind::Other => self.is_other(number),
             Kind::NotSaid => {}
         }
-        // A look at all is there to find VLANs.
+        // A look at all is there to find VLANs and VRFs.
         if is_of_look {
             return;
         }
@@ -328,7 +339,20 @@ impl Space {
         } else {
             return;
         }
-        self.wanted_routes |= self.follows_routes && is_followed;
+        self.wanted_routes |= self.follows_routes && (is_followed || was_vrf);
+    }
+
+    /// A link is neither a VLAN nor a VRF.
+    fn is_other(&mut self, number: u32) {
+        self.vlan(number, None);
+        self.vrf(number, None);
+    }
+
+    fn vrf(&mut self, number: u32, table: Option<u32>) {
+        if self.kernel.vrfs().get(&number) != table.as_ref() {
+            self.kernel.set_vrf(number, table);
+            self.vrfs_changed = true;
+        }
     }
 
     /// Takes the routes of links that went down. All at once, because each time all routes are looked through; before
@@ -412,7 +436,7 @@ impl Space {
     fn begin(&mut self, what: Whole) -> io::Result<()> {
         let unseen = match what {
             Whole::NextHops => self.kernel.objects(),
-            Whole::Links => self.vlans.keys().copied().collect(),
+            Whole::Links => self.vlans.keys().chain(self.kernel.vrfs().keys()).copied().collect(),
             _ => BTreeSet::new(),
         };
         let sequence = self.subscription.ask(what)?;
@@ -470,7 +494,7 @@ impl Space {
             Whole::Changes => {}
             // One that was left out by chance would be forgotten.
             Whole::Links if self.was_interrupted => self.wanted_links = true,
-            Whole::Links => look.unseen.iter().for_each(|gone| self.vlan(*gone, None)),
+            Whole::Links => look.unseen.iter().for_each(|gone| self.is_other(*gone)),
             Whole::Neighbours => self.permanent = Some(look.permanent.clone()),
             Whole::NextHops => self.kernel.remove_objects(&look.unseen),
             Whole::Routes4 => self.end_look(Family::Ip4),

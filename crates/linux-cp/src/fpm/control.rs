@@ -1,23 +1,23 @@
 //! What control does with routes that a daemon says.
 
 use super::Settings;
-use super::server::{self, Counts, Order, Shared, State};
+use super::server::{self, Counts, Order, Shared, State, keys_of};
 use crate::follow::Namespace;
-use crate::kernel::Taken;
+use crate::followed;
+use crate::kernel::{Followed, Key, Taken};
 use crate::ordered::Ordered;
 use graph::InterfaceIndex;
 use router::Router;
 use router::events::EventSender;
 use router::ip::bulk::Batch;
-use router::ip::route::{Source, TableIndex};
-use std::collections::HashSet;
+use router::ip::route::Source;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::sync::{Arc, PoisonError};
-use wire::Prefix;
 
 /// Changes of routes, and what they are about.
 pub struct Event {
-    pub batches: Vec<Batch>,
+    pub batches: Vec<(u32, Batch)>,
     pub taken: Taken,
 }
 
@@ -28,6 +28,9 @@ pub struct Fpm {
     events: EventSender<Event>,
     /// There since the first pair: without one no route leads anywhere.
     server: Option<Server>,
+    /// What its thread follows besides the main table.
+    tables: Option<Followed>,
+    vrfs: BTreeMap<Namespace, BTreeMap<u32, u32>>,
 }
 
 /// The thread, and the namespace where daemons connect.
@@ -38,7 +41,7 @@ struct Server {
 
 impl Fpm {
     pub fn new(settings: Option<Settings>, events: EventSender<Event>) -> Fpm {
-        Fpm { settings, shared: Arc::default(), events, server: None }
+        Fpm { settings, shared: Arc::default(), events, server: None, tables: None, vrfs: BTreeMap::new() }
     }
 
     pub fn counts(&self) -> &Counts {
@@ -59,7 +62,14 @@ impl Fpm {
         let settings = Settings { namespace: namespace.clone(), ..settings };
         let thread = Ordered::start("fpm", move |orders, bell| server::run(settings, &shared, &events, orders, bell))?;
         self.server = Some(Server { namespace, thread });
+        self.tables.iter().for_each(|tables| self.order(None, Order::Tables(tables.clone())));
+        self.order_vrfs();
         Ok(())
+    }
+
+    fn order_vrfs(&self) {
+        let Some(server) = &self.server else { return };
+        self.order(None, Order::Vrfs(self.vrfs.get(&server.namespace).cloned().unwrap_or_default()));
     }
 
     fn order(&self, namespace: Option<&Namespace>, order: Order) {
@@ -89,6 +99,7 @@ pub fn moved(router: &mut Router, default: &Namespace, links: &[(Namespace, u32,
     let Some(server) = fpm.server.as_mut().filter(|server| server.namespace != place) else { return };
     server.namespace.clone_from(&place);
     fpm.order(None, Order::Move(place));
+    fpm.order_vrfs();
     for (namespace, link, interface) in links {
         fpm.order(Some(namespace), Order::Link(*link, Some(*interface)));
     }
@@ -99,14 +110,26 @@ pub fn ended(router: &mut Router, namespace: &Namespace, link: u32) {
     router.state::<Fpm>().order(Some(namespace), Order::Link(link, None));
 }
 
+/// These tables are followed.
+pub fn follow(router: &mut Router, tables: &Followed) {
+    let fpm = router.state_mut::<Fpm>();
+    fpm.tables = Some(tables.clone());
+    fpm.order(None, Order::Tables(tables.clone()));
+}
+
+/// A namespace has these VRFs.
+pub fn set_vrfs(router: &mut Router, namespace: &Namespace, vrfs: &BTreeMap<u32, u32>) {
+    let fpm = router.state_mut::<Fpm>();
+    fpm.vrfs.insert(namespace.clone(), vrfs.clone());
+    fpm.order(Some(namespace), Order::Vrfs(vrfs.clone()));
+}
+
 /// Carries out changes of routes, and says which forward.
 pub fn handle(router: &mut Router, Event { batches, taken }: Event) {
+    let batches = followed::still_there(router, batches);
     let done = match router.change_all_routes(Source::Fpm, batches) {
         Ok(outcome) if outcome.refused == 0 => Some(HashSet::new()),
-        Ok(_) => {
-            let all = taken.iter().flat_map(|(.., prefixes)| prefixes.iter().copied());
-            Some(all.filter(|prefix| !is_there(router, *prefix)).collect())
-        }
+        Ok(_) => Some(keys_of(taken.clone()).filter(|key| !is_there(router, *key)).collect()),
         Err(error) => {
             log::error!("routes of the routing daemon are refused, and tried again: {error}");
             None
@@ -115,7 +138,8 @@ pub fn handle(router: &mut Router, Event { batches, taken }: Event) {
     router.state::<Fpm>().order(None, Order::Done { taken, missing: done });
 }
 
-fn is_there(router: &Router, prefix: Prefix) -> bool {
-    let routes = router.ip.routes_in(prefix.family(), TableIndex::DEFAULT);
+fn is_there(router: &Router, (table, prefix): Key) -> bool {
+    let Some(index) = followed::by(router, table, prefix.family()) else { return false };
+    let routes = router.ip.routes_in(prefix.family(), index);
     routes.get(prefix).is_some_and(|route| route.sources.contains_key(&Source::Fpm))
 }

@@ -2,7 +2,7 @@
 
 use super::control::Event;
 use super::{Settings, frames};
-use crate::kernel::{Kernel, Links, Taken};
+use crate::kernel::{Followed, Kernel, Key, Links, Taken};
 use crate::netlink::message::{Message, Messages};
 use crate::netlink::next_hop;
 use crate::netlink::route::{self, NotFollowed};
@@ -13,12 +13,12 @@ use router::events::EventSender;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
-use wire::{Family, Prefix};
+use wire::Family;
 
 /// When a socket cannot be opened, or control has no room, it is tried again after this time.
 const REOPEN: Duration = Duration::from_secs(1);
@@ -84,7 +84,11 @@ pub enum Order {
     /// A link of Linux is, or is no longer, the side of an interface.
     Link(u32, Option<InterfaceIndex>),
     /// A batch is done, but for some prefixes; none: all of it was refused.
-    Done { taken: Taken, missing: Option<HashSet<Prefix>> },
+    Done { taken: Taken, missing: Option<HashSet<Key>> },
+    /// These tables are followed.
+    Tables(Followed),
+    /// These are the VRFs of the namespace: the table of each, by the number of its device.
+    Vrfs(BTreeMap<u32, u32>),
     /// Serve in another namespace.
     Move(Option<String>),
 }
@@ -101,7 +105,6 @@ struct Client {
 /// What an answer about a route needs of what was said.
 #[derive(Clone, Copy)]
 struct Said {
-    table: u32,
     metric: u32,
     protocol: u8,
     /// The number of the message.
@@ -119,7 +122,7 @@ struct Run<'a> {
     links: Links,
     kernel: Kernel,
     /// What was said on connections before. Until it is said again, it stays.
-    before: HashSet<Prefix>,
+    before: HashSet<Key>,
     /// When what is not said again goes, and when all goes because no daemon is there.
     sweep_at: Option<Instant>,
     gone_at: Option<Instant>,
@@ -127,7 +130,7 @@ struct Run<'a> {
     session: u64,
     reopen_at: Option<Instant>,
     /// Routes that the daemon says.
-    said: HashMap<Prefix, Said>,
+    said: HashMap<Key, Said>,
     /// The number of the last message, and of the last one that the batch underway has, with its session.
     heard: u64,
     underway: Option<(u64, u64)>,
@@ -166,6 +169,8 @@ pub fn run(settings: Settings, shared: &Shared, events: &EventSender<Event>, ord
                 Ok(Order::Link(link, interface)) => run.link(link, interface),
                 Ok(Order::Done { taken, missing }) => run.done(taken, missing),
                 Ok(Order::Move(namespace)) => run.move_to(namespace),
+                Ok(Order::Tables(tables)) => run.follow(&tables),
+                Ok(Order::Vrfs(vrfs)) => run.set_vrfs(&vrfs),
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => return,
             }
@@ -206,6 +211,18 @@ impl Run<'_> {
             None => drop(self.links.remove(&link)),
         }
         self.kernel.links_changed(&[link].into());
+    }
+
+    /// A table that is followed no longer is empty in the router.
+    fn follow(&mut self, tables: &Followed) {
+        self.kernel.follow(tables);
+        self.before.retain(|(table, prefix)| tables.contains_key(&(*table, prefix.family())));
+    }
+
+    fn set_vrfs(&mut self, vrfs: &BTreeMap<u32, u32>) {
+        let gone: Vec<u32> = self.kernel.vrfs().keys().filter(|link| !vrfs.contains_key(link)).copied().collect();
+        gone.into_iter().for_each(|link| self.kernel.set_vrf(link, None));
+        vrfs.iter().for_each(|(link, table)| self.kernel.set_vrf(*link, Some(*table)));
     }
 
     /// Other pairs than before are the default ones.
@@ -288,7 +305,8 @@ impl Run<'_> {
 
     /// What was said is what was said before.
     fn forget(&mut self) {
-        let said = std::mem::take(&mut self.kernel);
+        let anew = self.kernel.anew();
+        let said = std::mem::replace(&mut self.kernel, anew);
         self.before.extend(said.all());
         self.said.clear();
         self.session += 1;
@@ -305,7 +323,7 @@ impl Run<'_> {
         if self.sweep_at.take_if(is_over).is_none() {
             return;
         }
-        let mut stale: Vec<Prefix> = std::mem::take(&mut self.before).into_iter().collect();
+        let mut stale: Vec<Key> = std::mem::take(&mut self.before).into_iter().collect();
         stale.retain(|prefix| !self.kernel.has(*prefix));
         self.shared.counts.stale.add(stale.len() as u64);
         if !stale.is_empty() {
@@ -390,6 +408,7 @@ impl Run<'_> {
         let heard = match message.kind {
             next_hop::NEW | next_hop::DELETE => self.kernel.hear(message, false),
             route::NEW => self.kernel.put_alone(message.payload).map(|prefix| {
+                counts.not_followed.add((!self.kernel.follows(prefix.0, prefix.1.family())).into());
                 if let Some(said) = said(message.payload, self.heard) {
                     self.said.insert(prefix, said);
                 }
@@ -436,14 +455,14 @@ impl Run<'_> {
         }
     }
 
-    fn done(&mut self, taken: Taken, missing: Option<HashSet<Prefix>>) {
+    fn done(&mut self, taken: Taken, missing: Option<HashSet<Key>>) {
         let (counts, now) = (&self.shared.counts, Instant::now());
         let (until, session) = self.underway.take().unwrap_or((self.heard, self.session));
         self.not_before = Some(now + if missing.is_some() { PAUSE } else { REOPEN });
         let Some(missing) = missing else {
             match session == self.session {
                 true => self.kernel.give_back(taken),
-                false => self.before.extend(taken.into_iter().flat_map(|(.., prefixes)| prefixes)),
+                false => self.before.extend(keys_of(taken)),
             }
             return;
         };
@@ -455,7 +474,7 @@ impl Run<'_> {
             counts.longest_lag.set(counts.longest_lag.get().max(lag));
         }
         self.waits_since = (self.kernel.backlog() > 0).then_some(now);
-        for prefix in taken.into_iter().flat_map(|(.., prefixes)| prefixes) {
+        for prefix in keys_of(taken) {
             // What was said since is for a later batch.
             let Some(said) = self.said.get_mut(&prefix).filter(|said| said.at <= until) else { continue };
             // A route without a way by an interface of the router is not in its table.
@@ -487,9 +506,14 @@ fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
     state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
+/// The prefixes that were taken, with their tables.
+pub fn keys_of(taken: Taken) -> impl Iterator<Item = Key> {
+    taken.into_iter().flat_map(|(table, _, prefixes)| prefixes.into_iter().map(move |prefix| (table, prefix)))
+}
+
 fn said(payload: &[u8], at: u64) -> Option<Said> {
-    let (table, _, metric) = route::key(payload)?;
-    Some(Said { table, metric, protocol: *payload.get(5)?, at, answered: None })
+    let (.., metric) = route::key(payload)?;
+    Some(Said { metric, protocol: *payload.get(5)?, at, answered: None })
 }
 
 /// A daemon whose machine or network is gone without a word is noticed within half a minute.
@@ -509,11 +533,11 @@ const RTA_TABLE: u16 = 15;
 const TYPE_UNICAST: u8 = 1;
 
 /// The message that says what became of a route.
-fn answer(prefix: Prefix, said: Said, is_there: bool) -> Vec<u8> {
+fn answer((number, prefix): Key, said: Said, is_there: bool) -> Vec<u8> {
     let family = if prefix.family() == Family::Ip4 { route::AF_INET } else { route::AF_INET6 };
     let flags = if is_there { OFFLOADED } else { OFFLOAD_FAILED };
     // A table of more than a byte is in an attribute.
-    let table = u8::try_from(said.table).unwrap_or(0);
+    let table = u8::try_from(number).unwrap_or(0);
     let mut payload = vec![family, prefix.length(), 0, 0, table, said.protocol, 0, TYPE_UNICAST];
     payload.extend(flags.to_ne_bytes());
     let destination = match prefix.address() {
@@ -521,7 +545,7 @@ fn answer(prefix: Prefix, said: Said, is_there: bool) -> Vec<u8> {
         std::net::IpAddr::V6(address) => address.octets().to_vec(),
     };
     attribute(&mut payload, RTA_DST, &destination);
-    attribute(&mut payload, RTA_TABLE, &said.table.to_ne_bytes());
+    attribute(&mut payload, RTA_TABLE, &number.to_ne_bytes());
     attribute(&mut payload, RTA_PRIORITY, &said.metric.to_ne_bytes());
     let length = (16 + payload.len()) as u32;
     let mut message = length.to_ne_bytes().to_vec();

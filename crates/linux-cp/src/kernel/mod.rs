@@ -74,6 +74,12 @@ impl Table {
 /// Prefixes that were taken for the router, of each table and family.
 pub type Taken = Vec<(u32, Family, Vec<Prefix>)>;
 
+/// A prefix in a table of Linux.
+pub type Key = (u32, Prefix);
+
+/// The tables of the router that follow tables of Linux, by the numbers that these have there.
+pub type Followed = BTreeMap<(u32, Family), TableIndex>;
+
 /// Prefixes that the router has to hear of, of one family in one table. Some may be there twice.
 #[derive(Default)]
 struct Waiting {
@@ -93,10 +99,13 @@ impl Waiting {
     }
 }
 
-/// The routes of a namespace.
-#[derive(Default)]
+/// The routes of a namespace. Those of tables that no table of the router follows are known, too: one may follow them
+/// later.
 pub struct Kernel {
     tables: BTreeMap<u32, Table>,
+    followed: Followed,
+    /// The tables of VRFs, by the numbers of their links.
+    vrfs: BTreeMap<u32, u32>,
     targets: Targets,
     objects: HashMap<u32, NextHop>,
     waiting: BTreeMap<(u32, Family), Waiting>,
@@ -106,15 +115,65 @@ pub struct Kernel {
     touched: Option<HashSet<(u32, Prefix, u32)>>,
 }
 
-/// The table of the router that follows a table of Linux.
-fn followed_by(table: u32) -> Option<TableIndex> {
-    (table == TABLE_MAIN).then_some(TableIndex::DEFAULT)
+/// Only the main table, which the router's default one follows.
+pub fn main_table() -> Followed {
+    Family::ALL.map(|family| ((TABLE_MAIN, family), TableIndex::DEFAULT)).into()
+}
+
+impl Default for Kernel {
+    /// One whose main table the router's default one follows.
+    fn default() -> Kernel {
+        let (tables, vrfs, targets, objects, waiting, moved) = Default::default();
+        Kernel { tables, followed: main_table(), vrfs, targets, objects, waiting, moved, touched: None }
+    }
 }
 
 impl Kernel {
-    /// How many prefixes of a family there are.
+    /// How many prefixes of a family there are in tables that are followed.
     pub fn len(&self, family: Family) -> usize {
-        self.tables.values().map(|table| table.len(family)).sum()
+        let followed = self.tables.iter().filter(|(table, _)| self.follows(**table, family));
+        followed.map(|(_, known)| known.len(family)).sum()
+    }
+
+    /// Whether a table of the router follows one of Linux.
+    pub fn follows(&self, table: u32, family: Family) -> bool {
+        self.followed.contains_key(&(table, family))
+    }
+
+    /// One that knows nothing yet, and follows the same tables.
+    pub fn anew(&self) -> Kernel {
+        Kernel { followed: self.followed.clone(), vrfs: self.vrfs.clone(), ..Kernel::default() }
+    }
+
+    /// Other tables than before are followed, or by other ones of the router: these are empty.
+    pub fn follow(&mut self, followed: &Followed) {
+        let before = std::mem::replace(&mut self.followed, followed.clone());
+        let is_same = |place: &(u32, Family)| before.get(place) == followed.get(place);
+        self.waiting.retain(|place, _| is_same(place));
+        for place in followed.keys().filter(|place| !is_same(place)) {
+            let Some(known) = self.tables.get(&place.0) else { continue };
+            let waiting = self.waiting.entry(*place).or_default();
+            known.prefixes(place.1).for_each(|prefix| waiting.push(prefix));
+        }
+        // Routes lead into them, too.
+        let differs = |table: u32| Family::ALL.into_iter().any(|family| !is_same(&(table, family)));
+        let into = self.vrfs.iter().filter(|(_, table)| differs(**table)).map(|(link, _)| *link).collect();
+        self.links_changed(&into);
+    }
+
+    /// A link is the device of a VRF with this table; none: it is no VRF, or is gone.
+    pub fn set_vrf(&mut self, link: u32, table: Option<u32>) {
+        let before = match table {
+            Some(table) => self.vrfs.insert(link, table),
+            None => self.vrfs.remove(&link),
+        };
+        if before != table {
+            self.links_changed(&BTreeSet::from([link]));
+        }
+    }
+
+    pub fn vrfs(&self) -> &BTreeMap<u32, u32> {
+        &self.vrfs
     }
 
     /// How many changes the router has not heard of, at most.
@@ -124,16 +183,16 @@ impl Kernel {
 
     /// Takes the place of another: what the router has of that one, and this has not, is to go.
     pub fn forget(&mut self, other: &Kernel) {
+        self.followed.extend(&other.followed);
         // Some of what goes there has gone already, and the router has not heard of it.
         for ((table, family), theirs) in &other.waiting {
             let waiting = self.waiting.entry((*table, *family)).or_default();
             theirs.prefixes.iter().for_each(|prefix| waiting.push(*prefix));
         }
-        for (table, known) in &other.tables {
-            for family in Family::ALL {
-                let waiting = self.waiting.entry((*table, family)).or_default();
-                known.prefixes(family).for_each(|prefix| waiting.push(prefix));
-            }
+        for place in other.followed.keys() {
+            let Some(known) = other.tables.get(&place.0) else { continue };
+            let waiting = self.waiting.entry(*place).or_default();
+            known.prefixes(place.1).for_each(|prefix| waiting.push(prefix));
         }
     }
 
@@ -164,11 +223,10 @@ impl Kernel {
     /// prefix.
     ///
     /// # Errors
-    /// When it is malformed, or not followed. One that is not followed takes the place of one that was.
-    pub fn put_alone(&mut self, payload: &[u8]) -> Result<Prefix, NotFollowed> {
+    /// When it is malformed, or of a kind that is not followed: one takes the place of one that was.
+    pub fn put_alone(&mut self, payload: &[u8]) -> Result<Key, NotFollowed> {
         let route = match route::parse(payload) {
-            Ok(route) if followed_by(route.table).is_some() => route,
-            Ok(_) => return Err(NotFollowed::Other),
+            Ok(route) => route,
             Err(NotFollowed::Other) => return self.remove_all(payload).and(Err(NotFollowed::Other)),
             Err(malformed) => return Err(malformed),
         };
@@ -183,41 +241,45 @@ impl Kernel {
         // Who says it again wants to hear of it again.
         changed.forwarding_changed = true;
         self.note(table, prefix, changed);
-        Ok(prefix)
+        Ok((table, prefix))
     }
 
     /// All routes of the prefix of a message are gone. Gives the prefix.
     ///
     /// # Errors
     /// When the message is about none.
-    pub fn remove_all(&mut self, payload: &[u8]) -> Result<Prefix, NotFollowed> {
+    pub fn remove_all(&mut self, payload: &[u8]) -> Result<Key, NotFollowed> {
         let (table, prefix, _) = route::key(payload).ok_or(NotFollowed::Malformed)?;
-        followed_by(table).ok_or(NotFollowed::Other)?;
-        let Some(known) = self.tables.get_mut(&table) else { return Ok(prefix) };
+        let Some(known) = self.tables.get_mut(&table) else { return Ok((table, prefix)) };
         let changed = in_family!(known, prefix, known, key => known.remove_where(key, |_, _| true));
         self.note(table, prefix, changed);
-        Ok(prefix)
+        Ok((table, prefix))
     }
 
-    /// All prefixes of the main table, and those that went and the router has not heard of.
-    pub fn all(&self) -> Vec<Prefix> {
-        let waiting = self.waiting.iter().filter(|((table, _), _)| *table == TABLE_MAIN);
-        let mut all: Vec<Prefix> = waiting.flat_map(|(_, waiting)| waiting.prefixes.iter().copied()).collect();
-        if let Some(table) = self.tables.get(&TABLE_MAIN) {
-            all.extend(Family::ALL.into_iter().flat_map(|family| table.prefixes(family)));
+    /// All prefixes of tables that are followed, and those that went and the router has not heard of.
+    pub fn all(&self) -> Vec<Key> {
+        let mut all = Vec::new();
+        for ((table, _), waiting) in &self.waiting {
+            all.extend(waiting.prefixes.iter().map(|prefix| (*table, *prefix)));
+        }
+        for (table, family) in self.followed.keys() {
+            let known = self.tables.get(table).into_iter().flat_map(|known| known.prefixes(*family));
+            all.extend(known.map(|prefix| (*table, prefix)));
         }
         all
     }
 
-    /// Whether the main table has a route for a prefix.
-    pub fn has(&self, prefix: Prefix) -> bool {
-        self.tables.get(&TABLE_MAIN).is_some_and(|table| table.forwards(prefix).is_some())
+    /// Whether there is a route for a prefix.
+    pub fn has(&self, (table, prefix): Key) -> bool {
+        self.tables.get(&table).is_some_and(|table| table.forwards(prefix).is_some())
     }
 
-    /// Whether the route of a prefix in the main table has a way for the router.
-    pub fn leads(&self, prefix: Prefix, links: &Links) -> bool {
-        let target = self.tables.get(&TABLE_MAIN).and_then(|table| table.forwards(prefix));
-        target.is_some_and(|target| !self.paths(target, links).is_empty())
+    /// Whether the route of a prefix has a way for the router.
+    pub fn leads(&self, (table, prefix): Key, links: &Links) -> bool {
+        let family = prefix.family();
+        let Some(own) = self.followed.get(&(table, family)) else { return false };
+        let target = self.tables.get(&table).and_then(|table| table.forwards(prefix));
+        target.is_some_and(|target| !self.paths(target, links, (*own, family)).is_empty())
     }
 
     /// A route that is not followed may have taken the place of one that was.
@@ -237,9 +299,7 @@ impl Kernel {
     /// Linux says that there is a route. Whether it is one that is followed.
     pub fn add(&mut self, route: &Route, flags: u16) -> bool {
         let Route { table, prefix, metric, .. } = *route;
-        if followed_by(table).is_none() {
-            return false;
-        }
+        let is_followed = self.follows(table, prefix.family());
         if let Some(touched) = &mut self.touched {
             touched.insert((table, prefix, metric));
         }
@@ -250,7 +310,7 @@ impl Kernel {
             && let Some(known) = self.tables.get_mut(&table)
             && in_family!(known, prefix, known, key => known.all(key).iter().any(is_it))
         {
-            return true;
+            return is_followed;
         }
         let place = match prefix {
             Prefix::V6(_) if flags & FLAG_REPLACE != 0 => Place::ReplacesAll,
@@ -260,7 +320,7 @@ impl Kernel {
                     let known = self.tables.entry(table).or_default();
                     let changed = known.v6.lead(key, metric, before, target);
                     self.note(table, prefix, changed);
-                    return true;
+                    return is_followed;
                 }
                 None => Place::Last,
             },
@@ -272,7 +332,7 @@ impl Kernel {
         let known = self.tables.entry(table).or_default();
         let changed = in_family!(known, prefix, known, key => known.add(key, metric, target, place));
         self.note(table, prefix, changed);
-        true
+        is_followed
     }
 
     /// All ways of an IPv6 route are said at once, whatever of them is new (net/ipv6/route.c): the target of the route
@@ -291,7 +351,7 @@ impl Kernel {
     pub fn see(&mut self, route: &Route) {
         let Route { table, prefix, metric, .. } = *route;
         let is_newer = |touched: &HashSet<_>| touched.contains(&(table, prefix, metric));
-        if followed_by(table).is_none() || self.touched.as_ref().is_some_and(is_newer) {
+        if self.touched.as_ref().is_some_and(is_newer) {
             return;
         }
         let target = self.targets.hold(&route.target);
@@ -338,7 +398,7 @@ impl Kernel {
 
     fn note(&mut self, table: u32, prefix: Prefix, changed: Changed) {
         changed.gone.into_iter().for_each(|target| self.targets.let_go(target));
-        if changed.forwarding_changed {
+        if changed.forwarding_changed && self.follows(table, prefix.family()) {
             self.waiting.entry((table, prefix.family())).or_default().push(prefix);
         }
     }
@@ -496,7 +556,7 @@ impl Kernel {
     }
 
     /// Changes for the router, at most this many, and the prefixes that they are about.
-    pub fn take(&mut self, links: &Links, most: usize) -> (Vec<Batch>, Taken) {
+    pub fn take(&mut self, links: &Links, most: usize) -> (Vec<(u32, Batch)>, Taken) {
         self.spread_moved();
         let mut batches = Vec::new();
         let mut room = most;
@@ -509,14 +569,14 @@ impl Kernel {
         }
         self.waiting.retain(|_, waiting| !waiting.prefixes.is_empty());
         for (number, family, prefixes) in &taken {
-            let (Some(index), false) = (followed_by(*number), prefixes.is_empty()) else { continue };
-            let mut batch = Batch::new(*family, index);
+            let (Some(index), false) = (self.followed.get(&(*number, *family)), prefixes.is_empty()) else { continue };
+            let mut batch = Batch::new(*family, *index);
             let mut lists: HashMap<u32, Option<Paths>> = HashMap::new();
             for prefix in prefixes.iter().copied() {
                 let target = self.tables.get(number).and_then(|table| table.forwards(prefix));
                 let paths = target.and_then(|target| {
                     *lists.entry(target).or_insert_with(|| {
-                        let paths = self.paths(target, links);
+                        let paths = self.paths(target, links, (*index, *family));
                         (!paths.is_empty()).then(|| batch.paths(paths))
                     })
                 });
@@ -525,7 +585,7 @@ impl Kernel {
                     None => batch.remove(prefix),
                 }
             }
-            batches.push(batch);
+            batches.push((*number, batch));
         }
         (batches, taken)
     }
@@ -533,15 +593,21 @@ impl Kernel {
     /// The router did not take what was taken for it: it hears of all of it again.
     pub fn give_back(&mut self, taken: Taken) {
         for (table, family, prefixes) in taken {
+            if !self.follows(table, family) {
+                continue;
+            }
             let waiting = self.waiting.entry((table, family)).or_default();
             prefixes.into_iter().for_each(|prefix| waiting.push(prefix));
         }
     }
 
     /// The router hears of these prefixes again, whether there are routes for them or not.
-    pub fn say_again(&mut self, prefixes: &[Prefix]) {
-        for prefix in prefixes {
-            self.waiting.entry((TABLE_MAIN, prefix.family())).or_default().push(*prefix);
+    pub fn say_again(&mut self, prefixes: &[Key]) {
+        for (table, prefix) in prefixes {
+            if !self.follows(*table, prefix.family()) {
+                continue;
+            }
+            self.waiting.entry((*table, prefix.family())).or_default().push(*prefix);
         }
     }
 
@@ -551,12 +617,11 @@ impl Kernel {
             return;
         }
         let moved = std::mem::take(&mut self.moved);
-        for (number, table) in &self.tables {
-            for family in Family::ALL {
-                let leads_there = |prefix: &Prefix| table.forwards(*prefix).is_some_and(|to| moved.contains(&to));
-                let waiting = self.waiting.entry((*number, family)).or_default();
-                table.prefixes(family).filter(leads_there).for_each(|prefix| waiting.push(prefix));
-            }
+        for place in self.followed.keys() {
+            let Some(table) = self.tables.get(&place.0) else { continue };
+            let leads_there = |prefix: &Prefix| table.forwards(*prefix).is_some_and(|to| moved.contains(&to));
+            let waiting = self.waiting.entry(*place).or_default();
+            table.prefixes(place.1).filter(leads_there).for_each(|prefix| waiting.push(prefix));
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use super::{Kernel, Links, Table};
 use crate::netlink::next_hop::NextHop;
-use crate::netlink::route::{Hop, TABLE_MAIN, Target};
+use crate::netlink::route::{Hop, Target};
 use router::ip::control::join_paths;
 use router::ip::labels::out::Stated;
-use router::ip::route::{MAX_PATHS, Path, PathAction};
+use router::ip::route::{MAX_PATHS, Path, PathAction, TableIndex};
 use std::collections::HashMap;
 use wire::{Family, Prefix};
 
-/// The routes that the router should have of one family.
+/// The routes that the router should have of one family in one table.
 pub struct Wanted<'a> {
     table: Option<&'a Table>,
     family: Family,
@@ -31,16 +31,17 @@ impl Wanted<'_> {
 }
 
 impl Kernel {
-    /// What the router should have, for a comparison.
-    pub fn wanted(&self, family: Family, links: &Links) -> Wanted<'_> {
-        let joined = |target: u32| join_paths(Vec::new(), self.paths(target, links));
+    /// What the router should have of a table that is followed, for a comparison.
+    pub fn wanted(&self, table: u32, family: Family, links: &Links) -> Wanted<'_> {
+        let own = (self.followed.get(&(table, family)).copied().unwrap_or_default(), family);
+        let joined = |target: u32| join_paths(Vec::new(), self.paths(target, links, own));
         let paths = self.targets.iter().map(|(target, _)| (target, joined(target)));
         let paths = paths.filter(|(_, paths)| !paths.is_empty()).collect();
-        Wanted { table: self.tables.get(&TABLE_MAIN), family, paths }
+        Wanted { table: self.tables.get(&table), family, paths }
     }
 
-    /// What the router does for a target. Ways by interfaces that are not the router's are none.
-    pub(super) fn paths(&self, target: u32, links: &Links) -> Vec<Path> {
+    /// What the router does for a target of routes in a table. Ways by interfaces that are not the router's are none.
+    pub(super) fn paths(&self, target: u32, links: &Links, own: (TableIndex, Family)) -> Vec<Path> {
         let hops: Vec<(&Hop, u32)> = match self.targets.get(target) {
             Some(Target::Hops(hops)) => hops.iter().map(|hop| (hop, u32::from(hop.weight))).collect(),
             Some(Target::Object(id)) => match self.objects.get(id) {
@@ -54,7 +55,7 @@ impl Kernel {
         };
         let most = hops.iter().map(|(_, weight)| *weight).max().unwrap_or(1);
         let scaled = |weight: u32| if most > 255 { (weight * 255 / most).max(1) as u8 } else { weight as u8 };
-        let paths = hops.into_iter().filter_map(|(hop, weight)| path(hop, scaled(weight), links));
+        let paths = hops.into_iter().filter_map(|(hop, weight)| self.path(hop, scaled(weight), links, own));
         paths.take(MAX_PATHS).collect()
     }
 
@@ -69,6 +70,24 @@ impl Kernel {
                 all.iter().filter_map(|(id, weight)| Some((hop(id)?, u32::from(*weight)))).collect()
             }
             _ => hop(&id).into_iter().map(|hop| (hop, 1)).collect(),
+        }
+    }
+
+    fn path(&self, hop: &Hop, weight: u8, links: &Links, own: (TableIndex, Family)) -> Option<Path> {
+        match self.vrfs.get(&hop.link) {
+            Some(table) => self.by_vrf(hop, *table, own).map(|way| Path::weighing(way, weight)),
+            None => path(hop, weight, links),
+        }
+    }
+
+    /// A way by the device of a VRF: what its table says of the packet, or of the gateway.
+    fn by_vrf(&self, hop: &Hop, table: u32, (own, family): (TableIndex, Family)) -> Option<PathAction> {
+        let into = |family: Family| self.followed.get(&(table, family)).copied();
+        match hop.gateway {
+            _ if !hop.labels.is_empty() => None,
+            Some(next_hop) => Some(PathAction::ViaIn { next_hop, table: into(Family::of(next_hop))? }),
+            // Not in circles.
+            None => into(family).filter(|table| *table != own).map(PathAction::Lookup),
         }
     }
 }

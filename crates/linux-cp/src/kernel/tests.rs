@@ -40,7 +40,7 @@ fn shown_path(path: &Path) -> String {
 fn taken_by(kernel: &mut Kernel, links: &Links) -> Vec<String> {
     let (batches, _) = kernel.take(links, usize::MAX);
     let mut taken: Vec<String> = Vec::new();
-    for (prefix, paths) in batches.iter().flat_map(Batch::iter) {
+    for (prefix, paths) in batches.iter().flat_map(|(_, batch)| batch.iter()) {
         let paths = paths.map(|paths| paths.iter().map(shown_path).collect::<Vec<_>>().join(" "));
         taken.push(format!("{prefix} {}", paths.unwrap_or("removed".into())));
     }
@@ -275,12 +275,72 @@ fn a_daemon_has_one_route_for_a_prefix() {
     assert_eq!(kernel.put_alone(&[2, 16]), Err(NotFollowed::Malformed));
     kernel.put_alone(&said(prefix, 16, 6, 1, None)).unwrap();
     taken(&mut kernel);
-    assert_eq!(kernel.all(), ["10.1.0.0/16".parse::<Prefix>().unwrap()]);
-    assert!(kernel.has(kernel.all()[0]) && !kernel.has("10.2.0.0/16".parse().unwrap()));
-    assert!(kernel.leads("10.1.0.0/16".parse().unwrap(), &links()));
-    assert!(!kernel.leads("10.2.0.0/16".parse().unwrap(), &links()));
+    let key = |prefix: &str| (TABLE_MAIN, prefix.parse::<Prefix>().unwrap());
+    assert_eq!(kernel.all(), [key("10.1.0.0/16")]);
+    assert!(kernel.has(kernel.all()[0]) && !kernel.has(key("10.2.0.0/16")));
+    assert!(kernel.leads(key("10.1.0.0/16"), &links()));
+    assert!(!kernel.leads(key("10.2.0.0/16"), &links()));
 }
 
 fn shown_if(index: u32) -> String {
     InterfaceIndex(index).to_string()
+}
+
+fn in_table(table: u32, prefix: &str, target: Target) -> Route {
+    Route { table, ..route(prefix, 0, target) }
+}
+
+/// The main table, and table 10 as the router's third one.
+fn with_red() -> Followed {
+    main_table().into_iter().chain(Family::ALL.map(|family| ((10, family), TableIndex(3)))).collect()
+}
+
+#[test]
+fn a_table_that_is_followed_later_brings_its_routes() {
+    let mut kernel = Kernel::default();
+    assert!(!kernel.add(&in_table(10, "10.1.0.0/16", by(&[hop(7, "192.0.2.1")])), FLAG_EXCLUSIVE));
+    assert!(!kernel.add(&in_table(11, "10.9.0.0/16", by(&[hop(7, "192.0.2.1")])), FLAG_EXCLUSIVE));
+    assert_eq!((kernel.backlog(), kernel.len(Family::Ip4)), (0, 0));
+    kernel.follow(&with_red());
+    let (batches, taken) = kernel.take(&links(), usize::MAX);
+    let places: Vec<(u32, TableIndex)> = batches.iter().map(|(table, batch)| (*table, batch.table())).collect();
+    assert_eq!(places, [(10, TableIndex(3))]);
+    assert_eq!(taken.iter().map(|(.., prefixes)| prefixes.len()).sum::<usize>(), 1);
+    // Another table of the router is empty. One that is followed no longer is none of ours.
+    let other = with_red().into_iter().map(|(place, at)| (place, TableIndex(at.0 + 1))).collect();
+    kernel.follow(&other);
+    assert_eq!(taken_by(&mut kernel, &links()), ["10.1.0.0/16 via 192.0.2.1 1"]);
+    kernel.follow(&main_table());
+    assert_eq!(taken_by(&mut kernel, &links()), [] as [&str; 0]);
+    kernel.give_back(taken);
+    kernel.remove(&in_table(10, "10.1.0.0/16", by(&[hop(7, "192.0.2.1")])));
+    assert_eq!(kernel.backlog(), 0);
+    // It was removed meanwhile.
+    kernel.follow(&with_red());
+    assert_eq!(kernel.backlog(), 0);
+}
+
+#[test]
+fn a_route_by_the_device_of_a_vrf_leads_into_its_table() {
+    let mut kernel = Kernel::default();
+    kernel.follow(&with_red());
+    kernel.add(&route("10.1.0.0/16", 0, by(&[hop(9, "")])), FLAG_EXCLUSIVE);
+    kernel.add(&route("10.2.0.0/16", 0, by(&[hop(9, "192.0.2.1")])), FLAG_EXCLUSIVE);
+    // In circles.
+    kernel.add(&in_table(10, "10.3.0.0/16", by(&[hop(9, "")])), FLAG_EXCLUSIVE);
+    let nothing = ["10.1.0.0/16 removed", "10.2.0.0/16 removed", "10.3.0.0/16 removed"];
+    assert_eq!(taken(&mut kernel), nothing, "9 is no link of the router");
+    kernel.set_vrf(9, Some(10));
+    let there = [
+        "10.1.0.0/16 Lookup(TableIndex(3))",
+        "10.2.0.0/16 ViaIn { next_hop: 192.0.2.1, table: TableIndex(3) }",
+        "10.3.0.0/16 removed",
+    ];
+    assert_eq!(taken(&mut kernel), there);
+    kernel.set_vrf(9, Some(10));
+    assert_eq!(kernel.backlog(), 0, "it is so already");
+    kernel.follow(&main_table());
+    assert_eq!(taken(&mut kernel), nothing[..2]);
+    kernel.set_vrf(9, None);
+    assert_eq!(taken(&mut kernel), nothing[..2]);
 }

@@ -1,4 +1,4 @@
-//! Messages about links, as far as they say which are VLANs of others (linux/if_link.h).
+//! Messages about links, as far as they say which are VLANs of others, or VRFs (linux/if_link.h).
 
 use super::message::{Attributes, Malformed, u16_at, u32_at};
 use wire::ethernet::EtherType;
@@ -16,6 +16,7 @@ const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 const IFLA_VLAN_ID: u16 = 1;
 const IFLA_VLAN_PROTOCOL: u16 = 5;
+const IFLA_VRF_TABLE: u16 = 1;
 /// The link below is in another namespace.
 const IFLA_LINK_NETNSID: u16 = 37;
 
@@ -33,6 +34,8 @@ pub enum Kind {
     /// Nothing: not every message is about all of a link.
     NotSaid,
     Vlan(VlanLink),
+    /// The device of a VRF, with the number of its table.
+    Vrf(u32),
     Other,
 }
 
@@ -67,9 +70,10 @@ pub fn parse(payload: &[u8]) -> Result<Option<Link>, Malformed> {
             _ => {}
         }
     }
-    let kind = match (info.map(tag_of).transpose()?, parent, name) {
+    let kind = match (info.map(kind_of).transpose()?, parent, name) {
         (None, ..) => Kind::NotSaid,
-        (Some(Some((outer_type, vid))), Some(parent), Some(name)) if !is_far => {
+        (Some(Info::Vrf(table)), ..) => Kind::Vrf(table),
+        (Some(Info::Vlan(outer_type, vid)), Some(parent), Some(name)) if !is_far => {
             let name = String::from_utf8_lossy(name.strip_suffix(&[0]).unwrap_or(name)).into_owned();
             Kind::Vlan(VlanLink { name, parent, outer_type, vid })
         }
@@ -78,17 +82,42 @@ pub fn parse(payload: &[u8]) -> Result<Option<Link>, Malformed> {
     Ok(Some(Link { number, flags, kind }))
 }
 
-/// The tag of a VLAN; none: of a link of another kind.
-fn tag_of(info: &[u8]) -> Result<Option<(EtherType, u16)>, Malformed> {
-    let (mut is_vlan, mut data) = (false, None);
+/// What the kind says.
+enum Info {
+    /// With its tag.
+    Vlan(EtherType, u16),
+    /// With its table.
+    Vrf(u32),
+    Other,
+}
+
+fn kind_of(info: &[u8]) -> Result<Info, Malformed> {
+    let (mut kind, mut data) = (&[][..], &[][..]);
     for attribute in Attributes(info) {
         match attribute? {
-            (IFLA_INFO_KIND, kind) => is_vlan = kind.strip_suffix(&[0]).unwrap_or(kind) == b"vlan",
-            (IFLA_INFO_DATA, value) => data = Some(value),
+            (IFLA_INFO_KIND, value) => kind = value.strip_suffix(&[0]).unwrap_or(value),
+            (IFLA_INFO_DATA, value) => data = value,
             _ => {}
         }
     }
-    let Some(data) = data.filter(|_| is_vlan) else { return Ok(None) };
+    match kind {
+        b"vlan" => Ok(tag_of(data)?.map_or(Info::Other, |(outer_type, vid)| Info::Vlan(outer_type, vid))),
+        b"vrf" => Ok(table_of(data)?.map_or(Info::Other, Info::Vrf)),
+        _ => Ok(Info::Other),
+    }
+}
+
+fn table_of(data: &[u8]) -> Result<Option<u32>, Malformed> {
+    let mut table = None;
+    for attribute in Attributes(data) {
+        if let (IFLA_VRF_TABLE, value) = attribute? {
+            table = Some(u32_at(value, 0).ok_or(Malformed)?);
+        }
+    }
+    Ok(table)
+}
+
+fn tag_of(data: &[u8]) -> Result<Option<(EtherType, u16)>, Malformed> {
     let (mut vid, mut outer_type) = (None, EtherType::VLAN);
     for attribute in Attributes(data) {
         match attribute? {
@@ -135,6 +164,10 @@ mod tests {
         ] {
             assert_eq!(parse(&link(9, &attributes)).unwrap().unwrap().kind, Kind::Other);
         }
+        let vrf = info(b"vrf\0", &[attribute(IFLA_VRF_TABLE, &1000u32.to_ne_bytes())]);
+        assert_eq!(parse(&link(9, &[name.clone(), vrf])).unwrap().unwrap().kind, Kind::Vrf(1000));
+        assert_eq!(parse(&link(9, &[name.clone(), info(b"vrf\0", &[])])).unwrap().unwrap().kind, Kind::Other);
+        assert_eq!(parse(&link(9, &[info(b"vrf\0", &[attribute(IFLA_VRF_TABLE, &[1])])])), Err(Malformed));
         // A message about something else of the link, and one about a port of a bridge.
         assert_eq!(parse(&link(9, std::slice::from_ref(&name))).unwrap().unwrap().kind, Kind::NotSaid);
         let mut port = link(9, &[name, parent, vlan]);

@@ -8,7 +8,7 @@ use netlink_packet_core::{
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVlan, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, VlanProtocol,
+    InfoData, InfoKind, InfoVlan, InfoVrf, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, VlanProtocol,
 };
 use netlink_sys::Socket;
 use netlink_sys::protocols::NETLINK_ROUTE;
@@ -35,6 +35,8 @@ pub struct Seen {
     /// Addresses that are valid beyond the link, with their networks.
     pub addresses: BTreeSet<Prefix>,
     pub link_locals: BTreeSet<Ipv6Addr>,
+    /// The link that it is a port of: a VRF, a bridge.
+    pub master: Option<u32>,
 }
 
 /// A socket for requests in a network namespace.
@@ -85,6 +87,7 @@ impl Netlink {
         for attribute in answer.attributes {
             match attribute {
                 LinkAttribute::Mtu(mtu) => seen.mtu = mtu,
+                LinkAttribute::Controller(master) => seen.master = Some(master).filter(|master| *master != 0),
                 LinkAttribute::Address(bytes) => {
                     seen.mac = <[u8; 6]>::try_from(&bytes[..]).map_or(seen.mac, MacAddress);
                 }
@@ -190,6 +193,31 @@ impl Netlink {
             LinkAttribute::Link(parent),
             LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Vlan), LinkInfo::Data(InfoData::Vlan(data))]),
         ];
+        self.ask(RouteNetlinkMessage::NewLink(message), NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL)?;
+        self.find(name)
+    }
+
+    /// Makes a link a port of another one, or of none.
+    ///
+    /// # Errors
+    /// When Linux refuses.
+    pub fn set_master(&mut self, link: u32, master: Option<u32>) -> io::Result<()> {
+        self.set(link, LinkAttribute::Controller(master.unwrap_or(0)))
+    }
+
+    /// Makes the device of a VRF with a table, which is up. Gives its index.
+    ///
+    /// # Errors
+    /// When Linux refuses.
+    pub fn create_vrf(&mut self, name: &str, table: u32) -> io::Result<u32> {
+        let mut message = LinkMessage::default();
+        let data = InfoData::Vrf(vec![InfoVrf::TableId(table)]);
+        message.attributes = vec![
+            LinkAttribute::IfName(name.into()),
+            LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Vrf), LinkInfo::Data(data)]),
+        ];
+        message.header.flags = LinkFlags::Up;
+        message.header.change_mask = LinkFlags::Up;
         self.ask(RouteNetlinkMessage::NewLink(message), NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL)?;
         self.find(name)
     }

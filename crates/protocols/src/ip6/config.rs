@@ -17,9 +17,9 @@ pub(super) fn statements(router: &Router, interface: &Interface, into: &mut Vec<
         statement.series = Some(series.clone());
         into.push(statement);
     };
-    let is_elsewhere = ip6.table != TableIndex::DEFAULT;
+    let is_elsewhere = ip6.stated_table != TableIndex::DEFAULT;
     if is_elsewhere {
-        let id = ip.id_of(ip6.table);
+        let id = ip.id_of(ip6.stated_table);
         let line = format!("set interface ip6 table {name} {id}");
         in_series(
             Statement::new(line, table_index::table_reset(Family::Ip6, name))

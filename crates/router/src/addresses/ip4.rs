@@ -170,7 +170,7 @@ fn check_host_address(prefix: Prefix4) -> Result<(), Error> {
 
 /// The routes that an address brings: its network, itself, and, where the network has
 /// them, its first and last address (RFC 3021: /31 has none).
-fn connected_routes(index: InterfaceIndex, prefix: Prefix4) -> Vec<(Prefix4, Path)> {
+pub(super) fn connected_routes(index: InterfaceIndex, prefix: Prefix4) -> Vec<(Prefix4, Path)> {
     let host = |address| Prefix4::new(address, 32).expect("32 is a length");
     let mut routes = vec![(host(prefix.address()), Path::new(PathAction::Local(index)))];
     if prefix.length() < 32 {

@@ -330,7 +330,7 @@ impl Router {
 }
 
 /// The routes that an address brings: its network, itself, and the anycast address of the network's routers.
-fn connected_routes(index: InterfaceIndex, prefix: Prefix6) -> Vec<(Prefix, Path)> {
+pub(super) fn connected_routes(index: InterfaceIndex, prefix: Prefix6) -> Vec<(Prefix, Path)> {
     let mut routes = vec![local_route(index, prefix.address())];
     let anycast = subnet_router_anycast(&prefix).filter(|anycast| *anycast != prefix.address());
     routes.extend(anycast.map(|anycast| local_route(index, anycast)));

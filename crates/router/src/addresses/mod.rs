@@ -5,6 +5,12 @@ mod ip6;
 
 pub use ip6::local_route;
 
+use crate::Router;
+use crate::ip::control::Path;
+use graph::InterfaceIndex;
+use std::collections::BTreeMap;
+use wire::{Family, Prefix};
+
 /// Most addresses of an interface, of each family.
 pub const MAX_ADDRESSES: usize = 64;
 
@@ -18,3 +24,24 @@ pub enum AddressError {
 crate::codes! { AddressError {
     TooMany => "address-too-many",
 } }
+
+impl Router {
+    /// The routes that all addresses of an interface bring, each once.
+    pub(crate) fn connected_of(&self, index: InterfaceIndex, family: Family) -> BTreeMap<Prefix, Path> {
+        let Ok(interface) = self.interfaces.get(index) else { return BTreeMap::new() };
+        match family {
+            Family::Ip4 => {
+                let routes = interface.addresses.iter().flat_map(|prefix| ip4::connected_routes(index, *prefix));
+                routes.map(|(prefix, path)| (prefix.into(), path)).collect()
+            }
+            Family::Ip6 => interface.ip6.addresses.iter().flat_map(|at| ip6::connected_routes(index, *at)).collect(),
+        }
+    }
+
+    /// The addresses of an interface are in another table: next hops on their networks are found there.
+    pub(crate) fn addresses_moved(&mut self, index: InterfaceIndex, family: Family) {
+        let Ok(interface) = self.interfaces.get(index) else { return };
+        let networks: Vec<Prefix> = interface.stated_and_found(family).map(Prefix::network).collect();
+        networks.into_iter().for_each(|network| self.install_hops_in(network));
+    }
+}

@@ -112,7 +112,7 @@ fn of_borrower(router: &Router, interface: &Interface, into: &mut Vec<Statement>
     // Not replaced in one step: the old lender may be about to borrow itself, which it can only when it lends nothing.
     let statement = Statement::new(line, format!("set interface unnumbered del {name}"));
     let mut statement = in_table(interface, statement.needing(removal(name)).needing(removal(lender)));
-    if interface.ip4.table != TableIndex::DEFAULT {
+    if interface.ip4.stated_table != TableIndex::DEFAULT {
         statement.needs.push(table_index::table_reset(Family::Ip4, lender));
     }
     into.push(statement);
@@ -122,7 +122,7 @@ fn of_borrower(router: &Router, interface: &Interface, into: &mut Vec<Statement>
 pub fn in_table(interface: &Interface, mut statement: Statement) -> Statement {
     // The first address is the primary one, so their order counts.
     statement.series = Some(format!("addresses of {}", interface.name));
-    if interface.ip4.table != TableIndex::DEFAULT {
+    if interface.ip4.stated_table != TableIndex::DEFAULT {
         statement.needs.push(table_index::table_reset(Family::Ip4, &interface.name));
     }
     statement
@@ -184,8 +184,8 @@ fn of_interface(router: &Router, interface: &Interface, into: &mut Vec<Statement
         let line = format!("set interface promiscuous on {name}");
         into.push(setting(line, format!("set interface promiscuous off {name}")));
     }
-    if interface.ip4.table != TableIndex::DEFAULT {
-        let id = ip.id_of(interface.ip4.table);
+    if interface.ip4.stated_table != TableIndex::DEFAULT {
+        let id = ip.id_of(interface.ip4.stated_table);
         let mut table =
             Statement::new(format!("set interface ip table {name} {id}"), table_index::table_reset(Family::Ip4, name));
         table.series = Some(format!("addresses of {name}"));

@@ -8,6 +8,8 @@ use crate::table_index::TableIndex;
 pub struct Settings {
     /// The table of its addresses, and of the packets that it receives.
     pub table: TableIndex,
+    /// The one that an operator stated. Others may have set another since ([`super::found`]).
+    pub stated_table: TableIndex,
     /// How the sources of received packets are checked.
     pub source_check: Option<SourceCheck>,
     /// Packets from elsewhere to all hosts of its networks are sent on (RFC 2644).

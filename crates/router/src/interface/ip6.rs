@@ -23,6 +23,8 @@ const GROUPS: [Ipv6Addr; 4] = [
 pub struct Settings {
     /// The table of its addresses, and of the packets that it receives.
     pub table: TableIndex,
+    /// The one that an operator stated. Others may have set another since ([`super::found`]).
+    pub stated_table: TableIndex,
     /// How the sources of received packets are checked.
     pub source_check: Option<SourceCheck>,
     /// The interface's addresses that are valid beyond its link, with their networks.

@@ -159,6 +159,14 @@ impl Interface {
         }
     }
 
+    /// Its addresses of a family with their networks, without the link-local one.
+    pub(crate) fn stated_and_found(&self, family: Family) -> Box<dyn Iterator<Item = Prefix> + '_> {
+        match family {
+            Family::Ip4 => Box::new(self.addresses.iter().copied().map(Prefix::from)),
+            Family::Ip6 => Box::new(self.ip6.addresses.iter().copied().map(Prefix::from)),
+        }
+    }
+
     /// Its addresses of a family with their networks, including the link-local one.
     pub fn networks(&self, family: Family) -> Box<dyn Iterator<Item = Prefix> + '_> {
         match family {
@@ -188,6 +196,21 @@ impl Interface {
         match family {
             Family::Ip4 => &mut self.ip4.table,
             Family::Ip6 => &mut self.ip6.table,
+        }
+    }
+
+    /// The table that an operator stated.
+    pub fn stated_table(&self, family: Family) -> TableIndex {
+        match family {
+            Family::Ip4 => self.ip4.stated_table,
+            Family::Ip6 => self.ip6.stated_table,
+        }
+    }
+
+    pub(crate) fn stated_table_mut(&mut self, family: Family) -> &mut TableIndex {
+        match family {
+            Family::Ip4 => &mut self.ip4.stated_table,
+            Family::Ip6 => &mut self.ip6.stated_table,
         }
     }
 

@@ -58,7 +58,12 @@ impl Router {
         self.operation(|router| match count {
             1 => router.state_route(change, first, &paths),
             _ => router.state_each(change, prefixes, &paths),
-        })
+        })?;
+        if change.source == Source::Config && change.verb != Verb::Remove {
+            let into = paths.iter().filter_map(|path| path.way.table_of(Some(first.family()), change.table));
+            into.chain([(first.family(), change.table)]).for_each(|(family, table)| self.has_stated(family, table));
+        }
+        Ok(())
     }
 
     fn check_stated(&self, change: &RouteChange, stated: &StatedPath) -> Result<(), Error> {

@@ -171,6 +171,7 @@ impl Router {
     pub fn count_route(&mut self, table: TableIndex, prefix: impl Into<Prefix>, is_counted: bool) -> Result<(), Error> {
         let key = prefix.into().network();
         let known = self.ip.counted.place(table, key);
+        self.has_stated(key.family(), table);
         let ip = &mut self.ip;
         match (known, is_counted) {
             (None, true) => {

@@ -85,6 +85,7 @@ impl Router {
         table: TableIndex,
         fields: FlowFields,
     ) -> Result<(), ObjectsFull> {
+        self.has_stated(family, table);
         let before = std::mem::replace(&mut self.ip.tables.get_mut(family, table).flow, fields);
         let is_of_table = |key: &ListKey| key.of == Of::Prefixes(family) && key.table == table;
         let lists: Vec<ListId> =

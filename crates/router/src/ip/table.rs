@@ -287,6 +287,9 @@ pub(super) struct Table {
     pub fib: Fib,
     /// For each source, which of two marks its up-to-date routes have.
     pub fresh: [bool; Source::ALL.len()],
+    /// Whether an operator stated it, and whether another capability has use for it. It is there for either.
+    pub is_stated: bool,
+    pub is_found: bool,
     /// The most prefixes to which operators and programs may bring the table.
     pub limit: Option<usize>,
     /// Lookups could not be updated after a change because there was no room. The router retries.
@@ -301,7 +304,8 @@ impl Table {
             Fib::V4(_) => Family::Ip4,
             Fib::V6(_) => Family::Ip6,
         });
-        Table { fib, fresh: Default::default(), limit: None, is_stale: false, flow }
+        let (is_stated, is_found) = (true, false);
+        Table { fib, fresh: Default::default(), is_stated, is_found, limit: None, is_stale: false, flow }
     }
 
     /// The most prefixes to which a source may bring the table. Routes that follow from addresses and neighbours always

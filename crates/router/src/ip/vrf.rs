@@ -33,6 +33,8 @@ pub enum TableError {
     TooMany,
     #[error("no memory for another table: {0}")]
     NoMemory(String),
+    #[error("table {id} is that of a VRF in Linux ('show lcp'): 'ip link del' in Linux removes both")]
+    Found { id: u32 },
     #[error("table {id} is that of {interface}: 'set interface {0} table {interface} 0' first", word(*family))]
     OfInterface { family: Family, id: u32, interface: String },
     #[error("{interface} is a tunnel whose other end is looked up in table {id}: remove the tunnel first")]
@@ -67,6 +69,7 @@ crate::codes! { TableError {
     Default => "table-default",
     TooMany => "table-too-many",
     NoMemory => "table-no-memory",
+    Found => "table-found",
     OfInterface => "table-of-interface",
     OfTunnel => "table-of-tunnel",
     InUse => "table-in-use",
@@ -96,14 +99,42 @@ impl Router {
         self.ip.find_table(family, id).ok_or(TableError::NotThere { family, id }.into())
     }
 
-    /// Adds an empty table.
+    /// Adds an empty table. One that was found is stated from now on.
     ///
     /// # Errors
     /// When the identifier is in use, or there are too many tables.
     pub fn add_table(&mut self, family: Family, id: u32) -> Result<TableIndex, Error> {
-        if self.ip.find_table(family, id).is_some() {
+        let Some(index) = self.ip.find_table(family, id) else { return self.make_table(family, id) };
+        let table = self.ip.tables.get_mut(family, index);
+        if std::mem::replace(&mut table.is_stated, true) {
             return Err(if id == 0 { TableError::Default } else { TableError::There { family, id } }.into());
         }
+        Ok(index)
+    }
+
+    /// Adds a table that nobody stated, for another capability's use. It may be there.
+    ///
+    /// # Errors
+    /// When there are too many tables.
+    pub fn add_found_table(&mut self, family: Family, id: u32) -> Result<TableIndex, Error> {
+        let known = self.ip.find_table(family, id);
+        let index = match known {
+            Some(known) => known,
+            None => self.make_table(family, id)?,
+        };
+        let table = self.ip.tables.get_mut(family, index);
+        (table.is_found, table.is_stated) = (true, known.is_some() && table.is_stated);
+        Ok(index)
+    }
+
+    /// An operator stated something in a table: it is stated, too.
+    pub fn has_stated(&mut self, family: Family, index: TableIndex) {
+        if self.ip.has_table(family, index) {
+            self.ip.tables.get_mut(family, index).is_stated = true;
+        }
+    }
+
+    fn make_table(&mut self, family: Family, id: u32) -> Result<TableIndex, Error> {
         let Ip { leaving, tables, .. } = &mut self.ip;
         leaving.settled().for_each(drop);
         // The tables of both families with one identifier have the same index.
@@ -112,16 +143,53 @@ impl Router {
         let fib = new_fib(family, self.graph.domain())?;
         self.ip.tables.add(index, id, Table::new(fib));
         self.ip.publish_table(family, index);
+        self.say(Notice::Tables(family));
         Ok(index)
     }
 
-    /// Removes a table with its routes.
+    /// Removes a table with its routes. One that another capability has use for, too, stays, without what operators
+    /// stated.
     ///
     /// # Errors
     /// When there is no such table, or an interface or a route of another table uses it; then nothing has changed. When
     /// there is no room to remove a route, the table stays with its remaining routes.
     pub fn remove_table(&mut self, family: Family, id: u32) -> Result<(), Error> {
+        self.operation(|router| {
+            let index = router.find_table(family, id)?;
+            let table = router.ip.tables.get_mut(family, index);
+            match (table.is_found, table.is_stated) {
+                (true, true) => {
+                    router.stated_by_none(family, index, id)?;
+                    router.leads_nowhere_into(family, index, id)?;
+                    router.take_routes(family, index, id, &[Source::Config, Source::Api])?;
+                    let table = router.ip.tables.get_mut(family, index);
+                    (table.is_stated, table.limit) = (false, None);
+                    Ok(())
+                }
+                (true, false) => Err(TableError::Found { id }.into()),
+                (false, _) => router.take_table(family, id),
+            }
+        })
+    }
+
+    /// Another capability has no use for a table any more. One that nobody stated goes with its routes.
+    ///
+    /// # Errors
+    /// As [`Router::remove_table`].
+    pub fn remove_found_table(&mut self, family: Family, id: u32) -> Result<(), Error> {
+        let index = self.find_table(family, id)?;
+        if self.ip.tables.get_mut(family, index).is_stated {
+            self.ip.tables.get_mut(family, index).is_found = false;
+            return Ok(());
+        }
         self.operation(|router| router.take_table(family, id))
+    }
+
+    fn stated_by_none(&self, family: Family, index: TableIndex, id: u32) -> Result<(), TableError> {
+        match self.interfaces.iter().find(|interface| interface.stated_table(family) == index) {
+            Some(interface) => Err(TableError::OfInterface { family, id, interface: interface.name.clone() }),
+            None => Ok(()),
+        }
     }
 
     fn take_table(&mut self, family: Family, id: u32) -> Result<(), Error> {
@@ -132,9 +200,24 @@ impl Router {
         if let Some(interface) = self.interfaces.iter().find(|interface| interface.table(family) == index) {
             return Err(TableError::OfInterface { family, id, interface: interface.name.clone() }.into());
         }
+        self.stated_by_none(family, index, id)?;
         if let Some(interface) = self.tunnel_in(family, index) {
             return Err(TableError::OfTunnel { family, id, interface }.into());
         }
+        self.leads_nowhere_into(family, index, id)?;
+        // Without interfaces there are no routes that follow from interfaces.
+        self.take_routes(family, index, id, &Source::ALL)?;
+        self.ip.tables.remove(family, index);
+        self.ip.publish_table(family, index);
+        self.ip.leaving.add(&self.graph, index);
+        self.ip.forget_counted(&self.graph, family, index);
+        self.graph.domain().collect();
+        self.say(Notice::Tables(family));
+        Ok(())
+    }
+
+    /// Refuses when a route or a label leads from elsewhere into a table.
+    fn leads_nowhere_into(&self, family: Family, index: TableIndex, id: u32) -> Result<(), TableError> {
         let itself = (Of::Prefixes(family), index);
         let others = self.ip.lists.iter().filter(|(_, list)| (list.key.of, list.key.table) != itself);
         for (list, found) in others {
@@ -147,15 +230,19 @@ impl Router {
                 && let Some(label) = self.ip.labels_of(list).first()
             {
                 let of = self.ip.labels.id_of(table);
-                return Err(TableError::InUseByLabel { id, label: label.label(), of }.into());
+                return Err(TableError::InUseByLabel { id, label: label.label(), of });
             }
             if let Some(prefix) = self.ip.users_of(list).first() {
-                return Err(TableError::InUse { id, prefix: *prefix, of: self.ip.id_of(key.table) }.into());
+                return Err(TableError::InUse { id, prefix: *prefix, of: self.ip.id_of(key.table) });
             }
         }
-        // Without interfaces there are no routes that follow from interfaces.
+        Ok(())
+    }
+
+    /// Removes the routes of some sources.
+    fn take_routes(&mut self, family: Family, index: TableIndex, id: u32, of: &[Source]) -> Result<(), Error> {
         for (source, batch) in Source::ALL.into_iter().zip(self.all_to_go(family, index)) {
-            if batch.is_empty() {
+            if batch.is_empty() || !of.contains(&source) {
                 continue;
             }
             let outcome = self.change_routes(source, batch)?;
@@ -163,11 +250,6 @@ impl Router {
                 return Err(TableError::RoutesStay { id, routes: outcome.refused }.into());
             }
         }
-        self.ip.tables.remove(family, index);
-        self.ip.publish_table(family, index);
-        self.ip.leaving.add(&self.graph, index);
-        self.ip.forget_counted(&self.graph, family, index);
-        self.graph.domain().collect();
         Ok(())
     }
 
@@ -193,6 +275,7 @@ impl Router {
     /// Limits the number of prefixes to which operators and programs may bring a table, or removes the limit. Existing
     /// prefixes stay.
     pub fn limit_table(&mut self, family: Family, table: TableIndex, limit: Option<usize>) {
+        self.has_stated(family, table);
         self.ip.tables.get_mut(family, table).limit = limit;
     }
 
@@ -211,25 +294,78 @@ impl Router {
         family: Family,
         table: TableIndex,
     ) -> Result<(), Error> {
-        self.operation(|router| router.move_into_table(index, family, table))
+        self.operation(|router| {
+            let interface = router.interfaces.get(index)?;
+            let is_there = interface.table(family) == table;
+            if !is_there && interface.stated_networks(family).next().is_some() {
+                return Err(TableError::HasAddresses { name: interface.name.clone() }.into());
+            }
+            router.move_into_table(index, family, table)?;
+            let before = std::mem::replace(router.interfaces.get_mut(index)?.stated_table_mut(family), table);
+            router.has_stated(family, table);
+            if is_there && before != table {
+                router.say(Notice::Table { interface: index, family });
+            }
+            Ok(())
+        })
+    }
+
+    /// Moves an interface of both families into a table with all its addresses; none: into those that are stated.
+    ///
+    /// # Errors
+    /// When there is no such interface, or another one there has one of its addresses; then nothing has changed.
+    pub fn follow_table(&mut self, index: InterfaceIndex, table: Option<TableIndex>) -> Result<(), Error> {
+        self.operation(|router| {
+            let interface = router.interfaces.get(index)?;
+            let before = Family::ALL.map(|family| (family, interface.table(family)));
+            for (family, into) in before.map(|(family, _)| (family, table.unwrap_or(interface.stated_table(family)))) {
+                let moved = router
+                    .check_meets_none(index, family, into)
+                    .and_then(|()| router.move_into_table(index, family, into));
+                if let Err(error) = moved {
+                    for (family, into) in before {
+                        router.move_into_table(index, family, into)?;
+                    }
+                    return Err(error);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Refuses to bring an interface where others have its addresses.
+    fn check_meets_none(&self, index: InterfaceIndex, family: Family, table: TableIndex) -> Result<(), Error> {
+        let interface = self.interfaces.get(index)?;
+        if interface.table(family) == table {
+            return Ok(());
+        }
+        let met = |own: Prefix| {
+            let others =
+                self.interfaces.iter().filter(move |other| other.index != index && other.table(family) == table);
+            let meets =
+                move |known: &Prefix| known.contains_prefix(own.network()) || own.contains_prefix(known.network());
+            let mut found = others.filter_map(move |other| Some((other.stated_and_found(family).find(meets)?, other)));
+            found.next().map(|(taken, other)| Error::AddressTaken { wanted: own, taken, name: other.name.clone() })
+        };
+        let book = self.interfaces.book.borrow();
+        let meeting = interface.stated_and_found(family).filter(|own| book.meets_network(table, own.network()));
+        meeting.into_iter().find_map(met).map_or(Ok(()), Err)
     }
 
     fn move_into_table(&mut self, index: InterfaceIndex, family: Family, table: TableIndex) -> Result<(), Error> {
         let interface = self.interfaces.get(index)?;
-        let (before, name) = (interface.table(family), interface.name.clone());
+        let before = interface.table(family);
         if before == table {
             return Ok(());
-        }
-        if interface.stated_networks(family).next().is_some() {
-            return Err(TableError::HasAddresses { name }.into());
         }
         self.allows(Change::Table { interface: index, family, table })?;
         if family == Family::Ip4 {
             self.check_borrows_nothing(interface)?;
             self.check_lends_nothing(index)?;
         }
-        // Routes of neighbours and of hosts that the router answers for belong to the table of their interface.
-        let follow: Vec<_> = self
+        // Routes of addresses, of neighbours and of hosts that the router answers for belong to the table of their
+        // interface.
+        let mut follow: Vec<_> = self
             .routes_by(index)
             .into_iter()
             .filter(|(of, prefix, source, _)| {
@@ -237,6 +373,8 @@ impl Router {
                 *of == before && prefix.family() == family && follows
             })
             .collect();
+        let connected = self.connected_of(index, family).into_iter();
+        follow.extend(connected.map(|(prefix, path)| (before, prefix, Source::Interface, vec![path])));
         for (done, (_, prefix, source, paths)) in follow.iter().enumerate() {
             if let Err(error) = self.add_route_in(table, *prefix, *source, paths.clone(), false) {
                 for (_, prefix, source, paths) in &follow[..done] {
@@ -250,6 +388,7 @@ impl Router {
         let mut routes = follow.into_iter();
         let removed =
             routes.try_for_each(|(_, prefix, source, paths)| self.remove_route_in(before, prefix, source, &paths));
+        self.addresses_moved(index, family);
         self.install_by(index);
         self.say(Notice::Table { interface: index, family });
         removed
@@ -279,6 +418,9 @@ pub(crate) fn limits(router: &Router, into: &mut Vec<Statement>) {
 pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     let tables = Family::ALL.into_iter().flat_map(|family| router.ip.table_ids(family).map(move |at| (family, at)));
     for (family, (index, id)) in tables {
+        if router.ip.tables.get(family, index).is_none_or(|table| !table.is_stated) {
+            continue;
+        }
         let word = word(family);
         let needs: Vec<String> = (index != TableIndex::DEFAULT).then(|| removal(family, id)).into_iter().collect();
         into.extend(needs.iter().map(|removal| Statement::new(format!("{word} table add {id}"), removal.clone())));

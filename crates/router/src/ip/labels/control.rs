@@ -261,6 +261,10 @@ impl Router {
     ) -> Result<(), Error> {
         self.check_label_paths(key, &paths)?;
         let list = self.acquire_list(list_ref(table, key, &paths), self.ip.label_list(table, key))?;
+        if source == Source::Config {
+            let into = paths.iter().filter_map(|path| path.way.table_of(None, TableIndex::DEFAULT));
+            into.for_each(|(family, table)| self.has_stated(family, table));
+        }
         let before = self.ip.put_label(table, key, source, Some(list));
         before.filter(|before| *before != list).into_iter().for_each(|before| self.drop_unused(before));
         Ok(())
