@@ -86,9 +86,9 @@ def neighbours(lab, tmp_path):
     return joined(lab, tmp_path)
 
 
-def joined(lab, tmp_path, driver="tap", extra=""):
+def joined(lab, tmp_path, driver="tap", extra="", **options):
     """Linux with a pair of e0, and a neighbour on the wire. Behind the neighbour are static routes of both families."""
-    router = lab.router(extra=extra)
+    router = lab.router(extra=extra, **options)
     linux, peer, host = lab.host("linux"), lab.host("peer"), lab.host("h")
     router.cli(f"lcp default netns {linux.namespace}")
     router.attach(peer, "e0", driver, "192.0.2.2/24")
@@ -115,6 +115,11 @@ def kernel():
 
 def configured(link, own, other, local, remote, more=""):
     return COMMON.format(router_id=local, link=link, own=own, other=other, local=local, remote=remote) + more
+
+
+def without_bfd(text):
+    """What a second without the router does not end."""
+    return re.sub(r"protocol bfd .*\n|bfd;", "", text)
 
 
 def statics(count, count6):
@@ -172,12 +177,12 @@ def test_neighbours_of_bird_stay_up_when_the_router_starts_again(lab, tmp_path, 
     """Another process keeps xe0 with its carrier. BFD, which would see a second without the router, is left out."""
     router, linux, peer, host, directory = joined(lab, tmp_path, "af_packet", "linux-cp { hold-time 20 }")
     log = directory / "bird.log"
-    without_bfd = lambda text: re.sub(r"protocol bfd .*\n|bfd;", "", text).replace("log stderr", f'log "{log}"')
-    here = without_bfd(configured("xe0", 64500, 64501, "192.0.2.1", "192.0.2.2", kernel()))
+    logged = lambda text: without_bfd(text).replace("log stderr", f'log "{log}"')
+    here = logged(configured("xe0", 64500, 64501, "192.0.2.1", "192.0.2.2", kernel()))
     for protocol in ("ospf v2 ospf4 {", "ospf v3 ospf6 {"):
         here = here.replace(protocol, protocol + " debug { states, events };")
     here = Bird(linux, directory, here)
-    there = without_bfd(configured("eth0", 64501, 64500, "192.0.2.2", "192.0.2.1", statics(2000, 500)))
+    there = logged(configured("eth0", 64501, 64500, "192.0.2.2", "192.0.2.1", statics(2000, 500)))
     Bird(peer, directory, there.replace(str(log), str(directory / "there.log")))
     for protocol in ("ospf4", "ospf6"):
         is_full = lambda: "Full" in here.say("show", "ospf", "neighbors", protocol)
