@@ -1,7 +1,7 @@
 """Rounds of harm to the Linux control plane: after each the router must have what Linux has.
 
-BIRD on the wire announces routes to a BIRD in Linux, which gives them to the kernel. The receive buffer of the router is
-so small that Linux has to drop messages. `test_linux_rounds.py` runs a few rounds with few routes; as a program
+BIRD on the wire announces routes to a BIRD in Linux, which gives them to the kernel. The receive buffer of the router
+is so small that Linux has to drop messages. `test_linux_rounds.py` runs a few rounds with few routes; as a program
 (`make figures`, as root) this runs many on the release build, and prints what memory the router has after each.
 """
 

@@ -360,3 +360,33 @@ def test_a_long_datagram_in_fragments_reaches_linux(paired):
     router, _, h1, _ = paired
     del router
     assert h1.reaches("10.0.1.1", "-s", "60000", count=2)
+
+
+def test_an_interface_that_borrows_addresses_has_them_in_linux_too(lab):
+    router = lab.router()
+    linux, h1, h2 = lab.host("linux"), lab.host("h1"), lab.host("h2")
+    router.attach(h1, "e0", "tap", "192.0.2.2/24")
+    router.attach(h2, "e1", "tap", "192.0.2.2/24")
+    router.cli(f"lcp default netns {linux.namespace}")
+    router.batch("""lcp lcp-sync on
+        set interface ip address e0 192.0.2.1/24
+        set interface unnumbered e1 use e0
+        lcp create e0 host-if xe0
+        lcp create e1 host-if xe1""")
+    of = lambda link: [word for word in linux.ip("-4", "address", "show", "dev", link).split() if "." in word]
+    assert "192.0.2.1/32" not in of("xe1")
+    router.cli("lcp param lcp-sync-unnumbered on")
+    assert "192.0.2.1/32" in of("xe1") and "192.0.2.1/24" in of("xe0")
+    # It is an address of the lender still, and no other one.
+    wait_until(lambda: router.cli_json("show lcp audit")["differences"] == 0, "the router has what Linux has")
+    assert router.cli("show running-config").count("ip address") == 1
+    router.cli("set interface ip address e0 198.51.100.1/24")
+    assert "198.51.100.1/32" in of("xe1")
+    router.cli("set interface ip address del e0 198.51.100.1/24")
+    assert "198.51.100.1/32" not in of("xe1")
+    router.cli("set interface unnumbered del e1")
+    assert "192.0.2.1/32" not in of("xe1") and "192.0.2.1/24" in of("xe0")
+    router.cli("set interface unnumbered e1 use e0")
+    assert "192.0.2.1/32" in of("xe1")
+    router.cli("lcp lcp-sync-unnumbered off")
+    assert "192.0.2.1/32" not in of("xe1")

@@ -520,3 +520,31 @@ def test_tables_that_the_router_has_are_followed(lab):
     router.cli("ip table del 77")
     linux.ip("route", "add", "10.98.0.0/16", "via", "10.0.2.2", "table", "77")
     settled(router)
+
+
+def test_packets_of_routes_that_only_linux_has_a_way_for_go_there(lab):
+    """Behind a link that is Linux's alone is a host, as in a container or behind a tunnel."""
+    router, linux, h1, _ = addressed(lab)
+    behind = lab.host("behind")
+    linux.ip("link", "add", "own", "type", "veth", "peer", "name", "eth0", "netns", behind.namespace)
+    for host, link, address in ((linux, "own", "172.17.0.1/16"), (behind, "eth0", "172.17.0.2/16")):
+        host.ip("link", "set", link, "up")
+        host.ip("address", "add", address, "dev", link)
+    behind.ip("address", "add", "10.50.0.1/32", "dev", "eth0")
+    behind.ip("route", "add", "default", "via", "172.17.0.1")
+    linux.ip("route", "add", "10.50.0.0/16", "via", "172.17.0.2")
+    linux.set("net/ipv4/ip_forward", 1)
+    h1.ip("route", "replace", "default", "via", "10.0.1.1")
+    settled(router)
+    assert not h1.reaches("172.17.0.2", count=1, wait=1) and not h1.reaches("10.50.0.1", count=1, wait=1)
+    router.cli("lcp param route-no-paths on")
+    assert "lcp param route-no-paths on" in router.cli("show running-config")
+    wait_until(lambda: "receive" in router.cli("show ip fib 172.17.0.2"), "the network is Linux's")
+    assert h1.reaches("172.17.0.2") and h1.reaches("10.50.0.1")
+    settled(router)
+    # Networks of the router's own interfaces stay its own.
+    assert "lcp-rt" not in router.cli("show ip fib 10.0.1.0/24")
+    router.cli("lcp param route-no-paths off")
+    wait_until(lambda: not paths(router, "172.17.0.0/16"), "the route is gone")
+    assert not h1.reaches("10.50.0.1", count=1, wait=1)
+    settled(router)

@@ -119,15 +119,19 @@ def test_a_vrf_of_linux_is_a_table_of_the_router(router):
     assert "10.7.0.0/16" not in router.cli("show ip fib table 10")
 
 
+TABLE_30 = """create sub-interfaces e0 105 dot1q 105 exact-match
+ip table add 30
+set interface ip table e0.105 30
+set interface ip address e0.105 10.5.0.1/24
+set interface state e0.105 up
+lcp create e0.105 host-if five""".splitlines()
+
+
 @pytest.mark.slow
 def test_a_table_of_an_interface_is_a_vrf_in_linux(router):
     router.cli("lcp lcp-sync on")
-    router.cli("create sub-interfaces e0 105 dot1q 105 exact-match")
-    router.cli("lcp create e0.105 host-if five")
-    router.cli("ip table add 30")
-    router.cli("set interface ip table e0.105 30")
-    router.cli("set interface ip address e0.105 10.5.0.1/24")
-    router.cli("set interface state e0.105 up")
+    for line in TABLE_30:
+        router.cli(line)
     assert "master vrf30" in router.linux("ip link show five")
     router.linux("ip route add vrf vrf30 10.6.0.0/16 via 10.5.0.2")
     wait_until(lambda: "e0.105" in leads(router, "10.6.0.0/16", 30), "a route of the VRF")
@@ -151,4 +155,28 @@ def test_a_table_of_an_interface_is_a_vrf_in_linux(router):
     router.cli("set interface ip table e0.105 0")
     wait_until(lambda: "vrf30" not in router.linux("ip link show"), "no VRF is left")
     wait_until(lambda: tables_of(router, "e0.105") == (0, 0), "the interface is in no table")
+    audited(router)
+    # One that Linux has already serves, whatever its name.
+    router.linux("ip link add gold type vrf table 40 && ip link set gold up")
+    router.cli("ip table add 40")
+    router.cli("set interface ip table e0.105 40")
+    assert "master gold" in router.linux("ip link show five") and "vrf40" not in router.linux("ip link show")
+    router.cli("set interface ip table e0.105 0")
+    assert "gold" in router.linux("ip link show"), "it is not the router's"
+
+
+@pytest.mark.slow
+def test_a_router_that_starts_again_finds_the_vrf_of_the_one_before(router):
+    router.cli("lcp lcp-sync on")
+    for line in TABLE_30:
+        router.cli(line)
+    assert "master vrf30" in router.linux("ip link show five")
+    # Without a hold time its links go with it, and VRFs stay.
+    router.kill()
+    assert "vrf30" in router.linux("ip link show") and "five" not in router.linux("ip link show")
+    router.start()
+    for line in ["create host-interface w0 name e0", "lcp lcp-sync on", "lcp create e0 host-if xe0", *TABLE_30]:
+        router.cli(line)
+    assert "master vrf30" in router.linux("ip link show five")
+    wait_until(lambda: tables_of(router, "e0.105") == (30, 30), "the interface is in the table")
     audited(router)

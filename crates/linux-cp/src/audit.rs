@@ -2,11 +2,12 @@
 //! the reader may have missed.
 
 use crate::follow::{Counts, Namespace, Order, Settings, Space};
-use crate::followed;
 use crate::kernel::{Kernel, Key};
 use crate::netlink::request::Seen;
 use crate::netlink::route::TABLE_MAIN;
+use crate::params::Param;
 use crate::state::{Pair, Pairs};
+use crate::{followed, from_linux, vrf};
 use graph::InterfaceIndex;
 use router::Router;
 use router::ip::dump::RouteDump;
@@ -78,6 +79,7 @@ pub fn audit(router: &mut Router) -> Result<Audit, String> {
         audit.namespace.clone_from(&namespace);
         let (settings, followed) = (Settings::default(), followed::all(router));
         let pairs = router.state::<Pairs>();
+        let no_paths = pairs.params.is_on(Param::RouteNoPaths);
         let is_its = |pair: &&Pair| pair.namespace == namespace;
         let links = pairs.iter().filter(is_its).filter_map(|pair| Some((pair.link?, pair.phy))).collect();
         let read = || -> Result<Kernel, String> {
@@ -85,6 +87,7 @@ pub fn audit(router: &mut Router) -> Result<Audit, String> {
             let mut space = space.map_err(|error| error.to_string())?;
             space.links = links;
             space.kernel.follow(&followed);
+            space.kernel.set_no_paths(no_paths);
             read(&mut space).map_err(|error| error.to_string())?;
             Ok(space.into_kernel())
         };
@@ -108,6 +111,7 @@ pub fn repair(router: &mut Router, audit: &Audit) {
     }
     // What its links have is compared with what the router has.
     let phys: Vec<InterfaceIndex> = pairs.by_phy.keys().copied().collect();
+    vrf::settle_all(router, phys.clone());
     for phy in phys {
         let Ok(interface) = router.interfaces.get(phy) else { continue };
         let addresses = interface.found.iter().filter(|address| !router.is_kept(phy, **address)).copied().collect();
@@ -187,14 +191,21 @@ fn is_same(one: &[Path], other: &[Path]) -> bool {
 
 fn addresses(router: &mut Router, audit: &mut Audit) {
     let pairs: Vec<Pair> = router.state::<Pairs>().iter().cloned().collect();
-    for Pair { phy, link, namespace, .. } in pairs {
+    for pair in pairs {
+        let Pair { phy, link, namespace, .. } = &pair;
+        let (phy, link) = (*phy, *link);
         let Some(link) = link else { continue };
         let look = router.state_mut::<Pairs>().netlink(namespace.as_deref());
         let Some(seen) = look.ok().and_then(|netlink| netlink.look(link).ok()) else { continue };
         let Ok(interface) = router.interfaces.get(phy) else { continue };
         let has: Vec<Prefix> = Family::ALL.into_iter().flat_map(|family| interface.networks(family)).collect();
+        let vrf = Pair { seen: seen.clone(), ..pair.clone() };
+        if !vrf::is_settled(router, &vrf) {
+            audit.add(What::Differs, || format!("the VRF of {}", interface.name));
+        }
         audit.addresses += seen.addresses.len();
-        for address in seen.addresses.iter().filter(|address| !has.contains(address)) {
+        let is_missing = |address: &&Prefix| !has.contains(address) && !from_linux::is_borrowed(router, phy, **address);
+        for address in seen.addresses.iter().filter(is_missing) {
             audit.add(What::Missing, || format!("address {address} of {}", interface.name));
         }
         let is_stale = |address: &&Prefix| !seen.addresses.contains(address) && !router.is_kept(phy, **address);

@@ -5,11 +5,13 @@ use crate::control;
 use crate::error::LcpError;
 use crate::from_linux;
 use crate::pair::OWN_NAMESPACE;
+use crate::params::Param;
 use crate::state::{Pair, Pairs};
 use command::{Args, Command, CommandError, CommandSet, Done, Reply, fail, reply};
 use graph::InterfaceIndex;
 use router::Router;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 
 type Answer = Result<Box<dyn Reply>, CommandError>;
@@ -91,6 +93,7 @@ pub fn register(set: &mut CommandSet<Router>) {
         .also("lcp lcp-auto-subint {enable | disable : state}")
         .configures(),
     );
+    register_params(set);
     set.add(
         Command::new("show lcp [phy <interface:interface>]", "Show the pairs, or that of one interface.", show)
             .example("show lcp"),
@@ -142,6 +145,118 @@ pub fn register(set: &mut CommandSet<Router>) {
     );
 }
 
+fn register_params(set: &mut CommandSet<Router>) {
+    set.add(
+        Command::new(
+            "lcp param {{ [route-no-paths {on|off|enable|disable : no-paths}] | \
+             [lcp-sync-unnumbered {on|off|enable|disable : unnumbered}] | \
+             [del-static-on-link-down {on|off|enable|disable : static}] | \
+             [del-dynamic-on-link-down {on|off|enable|disable : dynamic}] }}",
+            "Set how pairs are. `route-no-paths`: packets of routes by interfaces that only Linux has go to Linux. \
+             `lcp-sync-unnumbered`: with `lcp-sync`, interfaces in Linux have the addresses that the router's \
+             interfaces borrow, too. The others have no effect: routes of a link that is down always go, as they do in \
+             Linux.",
+            |router: &mut Router, args: &Args| {
+                let named = [
+                    ("no-paths", Param::RouteNoPaths),
+                    ("unnumbered", Param::SyncUnnumbered),
+                    ("static", Param::DelStatic),
+                    ("dynamic", Param::DelDynamic),
+                ];
+                for (name, param) in named {
+                    if let Some(state) = args.optional_text(name) {
+                        control::set_param(router, param, matches!(state, "on" | "enable"));
+                    }
+                }
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("lcp param route-no-paths on"),
+    );
+    set.add(
+        Command::new(
+            "lcp lcp-sync-unnumbered {on|off|enable|disable : state}",
+            "The same as `lcp param lcp-sync-unnumbered`.",
+            |router: &mut Router, args: &Args| {
+                control::set_param(router, Param::SyncUnnumbered, matches!(args.text("state")?, "on" | "enable"));
+                reply(Done)
+            },
+        )
+        .configures()
+        .example("lcp lcp-sync-unnumbered on"),
+    );
+    for word in ["enable", "disable"] {
+        let help = match word {
+            "enable" => {
+                "Give Linux frames of an Ethernet type, as VPP has it. Linux gets frames of all types that the router \
+                 does not know anyway; the command is there for files of VPP."
+            }
+            _ => "Take a type off the list of `show lcp ethertype`. Linux gets its frames as before.",
+        };
+        let work = move |router: &mut Router, args: &Args| {
+            let given = args.text("ethertype")?;
+            let Some(ethertype) = ethertype_of(given) else {
+                return fail(format!("'{given}' is no Ethernet type: a number from 0x0600 to 0xffff, such as 0x88cc"));
+            };
+            let listed = &mut router.state_mut::<Pairs>().params.ethertypes;
+            if word == "enable" {
+                listed.insert(ethertype)
+            } else {
+                listed.remove(&ethertype)
+            };
+            reply(Done)
+        };
+        set.add(
+            Command::new(&format!("lcp ethertype {word} <ethertype:word>"), help, work)
+                .configures()
+                .example(&format!("lcp ethertype {word} 0x88cc")),
+        );
+    }
+    set.add(
+        Command::new(
+            "show lcp ethertype",
+            "Show the Ethernet types of `lcp ethertype enable`.",
+            |router: &mut Router, _: &Args| {
+                let ethertypes = router.state::<Pairs>().params.ethertypes.iter().copied().collect();
+                reply(ShowEthertypes { ethertypes })
+            },
+        )
+        .example("show lcp ethertype"),
+    );
+}
+
+/// The number of an Ethernet type, or one of VPP's names (vnet/ethernet/types.def).
+fn ethertype_of(text: &str) -> Option<u16> {
+    let number = match text.to_ascii_uppercase().as_str() {
+        "IP4" => 0x0800,
+        "ARP" => 0x0806,
+        "IP6" => 0x86dd,
+        "MPLS" => 0x8847,
+        "802_1_LLDP" => 0x88cc,
+        "SLOW_PROTOCOLS" => 0x8809,
+        _ => match text.strip_prefix("0x") {
+            Some(hex) => u16::from_str_radix(hex, 16).ok()?,
+            None => text.parse().ok()?,
+        },
+    };
+    (number >= 0x0600).then_some(number)
+}
+
+#[derive(Serialize)]
+struct ShowEthertypes {
+    ethertypes: Vec<u16>,
+}
+
+impl fmt::Display for ShowEthertypes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.ethertypes.is_empty() {
+            return writeln!(f, "no types are listed; Linux gets frames of all that the router does not know");
+        }
+        self.ethertypes.iter().try_for_each(|ethertype| writeln!(f, "{ethertype:#06x}"))
+    }
+}
+
 fn set_default(router: &mut Router, args: &Args) -> Answer {
     let namespace = match args.optional_text("namespace") {
         Some(namespace) => Some(namespace.to_string()),
@@ -172,7 +287,9 @@ fn show(router: &mut Router, args: &Args) -> Answer {
     };
     let default_namespace = pairs.default_namespace().map(str::to_string);
     let (lcp_auto_subint, lcp_sync) = (pairs.makes_subs(), pairs.is_synchronous());
-    reply(ShowLcp { default_namespace, lcp_auto_subint, lcp_sync, pairs: chosen.map(shown).collect() })
+    let params = Param::ALL.map(|param| (param.word(), pairs.params.is_on(param))).into();
+    let pairs = chosen.map(shown).collect();
+    reply(ShowLcp { default_namespace, lcp_auto_subint, lcp_sync, params, pairs })
 }
 
 #[derive(Serialize)]
@@ -194,6 +311,7 @@ struct ShowLcp {
     default_namespace: Option<String>,
     lcp_auto_subint: bool,
     lcp_sync: bool,
+    params: BTreeMap<&'static str, bool>,
     pairs: Vec<ShownPair>,
 }
 
@@ -203,6 +321,10 @@ impl fmt::Display for ShowLcp {
         let state = |on: bool| if on { "on" } else { "off" };
         writeln!(f, "lcp lcp-auto-subint {}", state(self.lcp_auto_subint))?;
         writeln!(f, "lcp lcp-sync {}", state(self.lcp_sync))?;
+        let params = [Param::SyncUnnumbered, Param::DelStatic, Param::DelDynamic, Param::RouteNoPaths];
+        for word in params.map(Param::word) {
+            writeln!(f, "lcp {word} {}", state(self.params.get(word).is_some_and(|on| *on)))?;
+        }
         for ShownPair { index, phy, tap, host, namespace, kind } in &self.pairs {
             write!(f, "itf-pair: [{index}] {phy} {tap} {host} type {kind}")?;
             match namespace {

@@ -1,10 +1,11 @@
 //! Operations on pairs.
 
 use crate::error::LcpError;
-use crate::netlink::request::Seen;
+use crate::follow::Order;
 use crate::pair::{self, PairConfig};
+use crate::params::Param;
 use crate::state::{Opened, Origin, Pair, Pairs};
-use crate::{fpm, from_linux, sync, vlan, vrf, ways};
+use crate::{followed, fpm, from_linux, sync, vlan, vrf, ways};
 use graph::InterfaceIndex;
 use router::capability::{Change, Notice, Statement};
 use router::interface::kind::InterfaceConfig;
@@ -63,16 +64,7 @@ pub fn create(
             router.state_mut::<Pairs>().let_go(&key);
         }
         let (tap, was_there) = (made?, opened == Some(Opened::WasThere));
-        let pair = Pair {
-            phy,
-            tap,
-            host: host.into(),
-            namespace,
-            vlan: None,
-            link: None,
-            seen: Seen::default(),
-            stated_table: 0,
-        };
+        let pair = Pair::new(phy, tap, host, namespace);
         let made = ways::connect(router, pair).and_then(|()| router.set_admin(tap, true));
         if let Err(error) = made {
             disconnect(router, phy);
@@ -119,9 +111,7 @@ pub fn join(router: &mut Router, phy: InterfaceIndex, tap: InterfaceIndex, host:
     if phy == tap {
         return Err(LcpError::ToItself(router.interfaces.get(phy)?.name.clone()).into());
     }
-    let (namespace, vlan, link, seen) = Default::default();
-    let joined =
-        ways::connect(router, Pair { phy, tap, host: host.into(), namespace, vlan, link, seen, stated_table: 0 });
+    let joined = ways::connect(router, Pair::new(phy, tap, host, None));
     joined.inspect_err(|_| disconnect(router, phy))
 }
 
@@ -175,7 +165,10 @@ pub fn set_sync(router: &mut Router, on: bool) {
     pairs.stated_sync = if on == pairs.startup.sync { None } else { Some(on) };
     if on && !before {
         let all: Vec<InterfaceIndex> = pairs.by_phy.keys().copied().collect();
-        all.into_iter().for_each(|phy| sync::all(router, phy));
+        for phy in all {
+            sync::all(router, phy);
+            vrf::sync(router, phy);
+        }
     }
 }
 
@@ -188,6 +181,25 @@ pub fn set_subs(router: &mut Router, on: bool) {
     let is_lowest = |pair: &&Pair| pair.vlan.is_none();
     let all: Vec<InterfaceIndex> = pairs.iter().filter(is_lowest).map(|pair| pair.phy).collect();
     all.into_iter().for_each(|phy| vlan::above_of(router, phy));
+}
+
+/// Sets a switch for all pairs.
+pub fn set_param(router: &mut Router, param: Param, on: bool) {
+    let pairs = router.state_mut::<Pairs>();
+    pairs.params.set(param, on);
+    match param {
+        Param::RouteNoPaths => {
+            if let Some(reader) = &pairs.reader {
+                reader.order(Order::NoPaths(on));
+            }
+            fpm::set_no_paths(router, on);
+        }
+        Param::SyncUnnumbered => {
+            let all: Vec<InterfaceIndex> = pairs.iter().map(|pair| pair.phy).collect();
+            all.into_iter().for_each(|phy| sync::borrowed(router, phy));
+        }
+        Param::DelStatic | Param::DelDynamic => {}
+    }
 }
 
 fn disconnect(router: &mut Router, phy: InterfaceIndex) {
@@ -220,6 +232,13 @@ pub(crate) fn hears(router: &mut Router, notice: &Notice) {
         vrf::tables_changed(router);
     }
     sync::hears(router, notice);
+    // What kept an interface out of the table of its VRF may be gone, and so may what kept a table.
+    if let Notice::Table { .. } | Notice::Lender(_) = notice {
+        if !router.state::<Pairs>().refused.is_empty() {
+            vlan::end_gone(router, from_linux::look_again);
+        }
+        followed::drop_tables(router);
+    }
     // Addresses of links stand in nobody's way.
     if let Notice::AddressRemoved { address, .. } = notice
         && !matches!(address.address(), IpAddr::V6(address) if address.is_unicast_link_local())
@@ -281,6 +300,16 @@ pub(crate) fn statements(router: &Router, into: &mut Vec<Statement>) {
     if let Some(on) = pairs.stated_sync {
         let said = |on: bool| format!("lcp lcp-sync {}", if on { "on" } else { "off" });
         into.push(Statement::new(said(on), said(!on)));
+    }
+    for param in Param::ALL {
+        if let Some(on) = pairs.params.stated(param) {
+            let said = |on: bool| format!("lcp param {} {}", param.word(), if on { "on" } else { "off" });
+            into.push(Statement::new(said(on), said(!on)));
+        }
+    }
+    for ethertype in &pairs.params.ethertypes {
+        let said = |word: &str| format!("lcp ethertype {word} {ethertype:#06x}");
+        into.push(Statement::new(said("enable"), said("disable")));
     }
     if let Some(stated) = &pairs.stated_namespace {
         let (undo, line) = ("lcp default netns default", stated.as_deref().unwrap_or("clear"));

@@ -64,7 +64,7 @@ fn routes(router: &mut Router, batches: Vec<(u32, Batch)>) {
     if let Some(reader) = &router.state::<Pairs>().reader {
         reader.order(Order::Done(refused));
     }
-    vrf::drop_tables(router);
+    followed::drop_tables(router);
 }
 
 /// After lost messages: what differs still is set right.

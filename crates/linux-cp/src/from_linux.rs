@@ -7,8 +7,9 @@
 use crate::follow::{self, Counts, Namespace, Order};
 use crate::netlink::neighbour::Standing;
 use crate::netlink::request::Seen;
+use crate::params::Param;
 use crate::state::{Origin, Pair, Pairs};
-use crate::{fpm, sync, vrf, ways};
+use crate::{followed, fpm, sync, vrf, ways};
 use graph::InterfaceIndex;
 use router::neighbour::NeighbourKey;
 use router::{Devices, Error, Router};
@@ -27,7 +28,11 @@ pub fn begin(router: &mut Router, phy: InterfaceIndex, is_new: bool) {
     let Some(Pair { namespace, link: Some(link), .. }) = pairs.of(phy).cloned() else { return };
     if pairs.reader.is_none() {
         match follow::start(pairs.startup.follow, pairs.events.clone()) {
-            Ok(reader) => pairs.reader = Some(reader),
+            Ok(reader) => {
+                reader.order(Order::NoPaths(pairs.params.is_on(Param::RouteNoPaths)));
+                reader.order(Order::Tables(pairs.followed.clone()));
+                pairs.reader = Some(reader);
+            }
             Err(error) => return log::error!("Linux is not followed: {error}"),
         }
     }
@@ -37,6 +42,8 @@ pub fn begin(router: &mut Router, phy: InterfaceIndex, is_new: bool) {
         reader.order(Order::Follow { namespace: namespace.clone(), link, interface: phy, is_new, counts });
     }
     let default = pairs.default_namespace().map(str::to_string);
+    let no_paths = pairs.params.is_on(Param::RouteNoPaths);
+    fpm::set_no_paths(router, no_paths);
     fpm::followed(router, &namespace, &default, link, phy);
 }
 
@@ -56,14 +63,17 @@ pub fn end(router: &mut Router, pair: &Pair) {
         let used: BTreeSet<Namespace> = pairs.by_phy.values().map(|pair| pair.namespace.clone()).collect();
         pairs.counts.retain(|namespace, _| used.contains(namespace));
         settle_routes(pairs);
-        if !used.contains(&pair.namespace) {
-            vrf::found(router, &pair.namespace, BTreeMap::new());
-        }
     }
-    vrf::left(router, &pair.namespace, pair.seen.master);
     if let Err(error) = withdraw(router, pair) {
         log::warn!("interface {} is not as it was before its pair: {error}", pair.phy);
     }
+    vrf::left(router, &pair.namespace, pair.seen.master);
+    let pairs = router.state_mut::<Pairs>();
+    if !pairs.iter().any(|other| other.namespace == pair.namespace) {
+        pairs.netlinks.remove(&pair.namespace);
+        vrf::found(router, &pair.namespace, BTreeMap::new());
+    }
+    followed::drop_tables(router);
 }
 
 fn withdraw(router: &mut Router, pair: &Pair) -> Result<(), Error> {
@@ -166,6 +176,11 @@ pub fn look(router: &mut Router, hints: Vec<Hint>) -> Gone {
         lose(router, found);
         router.breathe();
     }
+    let moved = |found: &&Found| found.now.master != found.pair.seen.master;
+    vrf::settle_all(router, found.iter().filter(moved).map(|found| found.pair.phy).collect());
+    for found in found.iter().filter(moved) {
+        vrf::left(router, &found.pair.namespace, found.pair.seen.master);
+    }
     for found in &found {
         gain(router, found);
         router.breathe();
@@ -181,6 +196,10 @@ pub fn look_at(router: &mut Router, phy: InterfaceIndex) -> Gone {
 /// Interfaces that could not have an address of Linux look again: another one has lost an address.
 pub fn look_again(router: &mut Router) -> Gone {
     let refused = std::mem::take(&mut router.state_mut::<Pairs>().refused);
+    let is_elsewhere =
+        |phy: &InterfaceIndex| router.state::<Pairs>().of(*phy).is_some_and(|pair| !vrf::is_settled(router, pair));
+    let elsewhere: Vec<InterfaceIndex> = refused.iter().copied().filter(is_elsewhere).collect();
+    vrf::settle_all(router, elsewhere);
     look(router, refused.into_iter().map(|phy| Hint { phy, ..Hint::default() }).collect())
 }
 
@@ -220,6 +239,7 @@ fn deleted(router: &mut Router, pair: &Pair) {
     if let Err(error) = withdraw(router, pair) {
         log::warn!("interface {} is not as it was before its pair: {error}", pair.phy);
     }
+    vrf::left(router, &pair.namespace, pair.seen.master);
 }
 
 fn lose(router: &mut Router, found: &Found) {
@@ -244,17 +264,6 @@ fn lose(router: &mut Router, found: &Found) {
 
 fn gain(router: &mut Router, found: &Found) {
     let (phy, before, now) = (found.pair.phy, &found.pair.seen, &found.now);
-    if now.master != before.master {
-        let done = vrf::settle(router, phy);
-        if done.is_err() {
-            // The next look finds it new again.
-            let pairs = router.state_mut::<Pairs>();
-            pairs.refused.insert(phy);
-            pairs.set_seen(phy, Seen { master: before.master, ..now.clone() });
-        }
-        found.note("its VRF", done);
-        vrf::left(router, &found.pair.namespace, before.master);
-    }
     if now.mtu != before.mtu {
         found.note("its MTU", mtu(router, phy, now, found.link));
     }
@@ -291,7 +300,9 @@ fn mtu(router: &mut Router, phy: InterfaceIndex, now: &Seen, link: u32) -> Resul
     let pairs = router.state_mut::<Pairs>();
     let Some(Pair { host, namespace, .. }) = pairs.of(phy).cloned() else { return Ok(()) };
     log::warn!("{host} in Linux gets the MTU {carried}, not {}: the router's interface carries no more", now.mtu);
-    pairs.set_seen(phy, Seen { mtu: carried.into(), ..now.clone() });
+    if let Some(pair) = pairs.by_phy.get_mut(&phy) {
+        pair.seen.mtu = carried.into();
+    }
     let done = pairs.netlink(namespace.as_deref()).and_then(|ask| ask.set_mtu(link, carried).map_err(shown));
     if let Err(error) = done {
         log::warn!("Linux refuses {host} the MTU {carried}: {error}");
@@ -299,7 +310,17 @@ fn mtu(router: &mut Router, phy: InterfaceIndex, now: &Seen, link: u32) -> Resul
     Ok(())
 }
 
+/// Whether an address in Linux is one that the router's interface borrows.
+pub fn is_borrowed(router: &Router, phy: InterfaceIndex, address: Prefix) -> bool {
+    let lender = router.interfaces.get(phy).ok().and_then(|interface| interface.lender);
+    let lender = lender.and_then(|lender| router.interfaces.get(lender).ok());
+    lender.is_some_and(|lender| lender.networks(address.family()).any(|own| own.address() == address.address()))
+}
+
 fn add_address(router: &mut Router, phy: InterfaceIndex, address: Prefix) -> Result<(), Error> {
+    if is_borrowed(router, phy, address) {
+        return Ok(());
+    }
     match router.add_found_address(phy, address) {
         // An operator stated it, too.
         Err(Error::AddressThere { .. }) => Ok(()),

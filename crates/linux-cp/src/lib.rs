@@ -27,6 +27,7 @@ mod kernel;
 mod netlink;
 mod ordered;
 mod pair;
+mod params;
 mod state;
 mod sync;
 mod to_host;
@@ -45,6 +46,7 @@ pub use state::{Pair, Pairs};
 
 use graph::Behaviour;
 use graph::directory::{Column, Of};
+use params::Params;
 use router::Error;
 use router::capability::{Chapter, Description, FeatureSpec, Part, Phase, Stage, Starting, no_more};
 use router::interface::kind::InterfaceKind;
@@ -88,7 +90,7 @@ pub const CAPABILITY: Description = Description {
     ..Description::NONE
 };
 
-const LATER: &str = "this version does not do that";
+const ALWAYS: &str = "routes of a link that is down always go, as they do in Linux";
 
 /// VPP's keys. Those that do nothing yet say so.
 const KEYS: &[Key] = &[
@@ -99,9 +101,10 @@ const KEYS: &[Key] = &[
     Key::value("hold-time", "a number of seconds").of(|value| value.number(0, 86_400).map(drop)),
     Key::value("hold-name", "a name that no other router uses"),
     Key::flag("lcp-auto-subint"),
-    Key::flag("lcp-sync-unnumbered").idle(LATER),
-    Key::flag("del-static-on-link-down").idle(LATER),
-    Key::flag("del-dynamic-on-link-down").idle(LATER),
+    Key::flag("lcp-sync-unnumbered"),
+    Key::flag("route-no-paths"),
+    Key::flag("del-static-on-link-down").idle(ALWAYS),
+    Key::flag("del-dynamic-on-link-down").idle(ALWAYS),
 ];
 
 /// The name under which routers find the process that keeps sides of pairs, unless they are given another one.
@@ -130,6 +133,7 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     let settings = starting.section("linux-cp");
     let namespace = settings.text("default netns").map(str::to_string);
     let (sync, subs) = (settings.has("lcp-sync"), settings.has("lcp-auto-subint"));
+    let params = Params::new(|param| settings.has(param.word()));
     let queues = settings.get("num-rx-queues").and_then(|entry| entry.value().number(1, 256).ok()).unwrap_or(1);
     let held =
         settings.get("hold-time").and_then(|entry| entry.value().number(0, 86_400).ok()).filter(|time| *time > 0);
@@ -152,6 +156,6 @@ fn start(starting: &mut Starting<'_>) -> Result<(), Error> {
     starting.graph.register(from_host::spec(), new)?;
     let (follow, events) = (follow_settings(starting), starting.events(events::handle));
     let startup = Startup { namespace, queues: queues as u16, sync, subs, follow, keep };
-    starting.own(Pairs::new(startup, events, to_host, from_host));
+    starting.own(Pairs::new(startup, params, events, to_host, from_host));
     Ok(())
 }

@@ -6,6 +6,7 @@ use crate::kernel::{self, Followed};
 use crate::netlink::Netlink;
 use crate::netlink::link::VlanLink;
 use crate::netlink::request::Seen;
+use crate::params::Params;
 use graph::{InterfaceIndex, PerInterface};
 use router::events::EventSender;
 use router::interface::sub::Demux;
@@ -96,8 +97,16 @@ pub struct Pair {
     pub(crate) link: Option<u32>,
     /// What it had there when it was looked at, or changed by the router, last.
     pub(crate) seen: Seen,
-    /// The routing table whose VRF it was made a port of, as an operator of the router stated; 0: of none.
-    pub(crate) stated_table: u32,
+    /// Addresses that it has because the router's interface borrows them.
+    pub(crate) borrowed: BTreeSet<Prefix>,
+}
+
+impl Pair {
+    /// A pair that nothing is known of in Linux yet.
+    pub(crate) fn new(phy: InterfaceIndex, tap: InterfaceIndex, host: &str, namespace: Namespace) -> Pair {
+        let (vlan, link, seen, borrowed) = Default::default();
+        Pair { phy, tap, host: host.into(), namespace, vlan, link, seen, borrowed }
+    }
 }
 
 /// All pairs.
@@ -125,6 +134,7 @@ pub struct Pairs {
     /// Whether sub-interfaces get pairs by themselves; the same.
     pub(crate) stated_subs: Option<bool>,
     pub(crate) startup: Startup,
+    pub(crate) params: Params,
     /// Keeps the sides in Linux; there since the first pair.
     keeper: Option<Keeper>,
     /// The side that was opened last was kept from before; none: it is not kept.
@@ -148,6 +158,7 @@ pub struct Pairs {
 impl Pairs {
     pub(crate) fn new(
         startup: Startup,
+        params: Params,
         events: EventSender<Event>,
         to_host: PerInterface<Way>,
         from_host: PerInterface<BackWay>,
@@ -169,6 +180,7 @@ impl Pairs {
             stated_sync,
             stated_subs,
             startup,
+            params,
             keeper: None,
             opened: None,
             netlinks,

@@ -6,12 +6,14 @@
 
 use crate::netlink::Netlink;
 use crate::netlink::request::Seen;
+use crate::params::Param;
 use crate::state::{Pair, Pairs};
 use crate::{vrf, ways};
 use graph::InterfaceIndex;
 use router::capability::Notice;
 use router::interface::Interface;
 use router::{Devices, Router};
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::io;
 use wire::Prefix;
@@ -112,6 +114,7 @@ pub fn begin(router: &mut Router, phy: InterfaceIndex, was_there: bool) {
     }
     if router.state::<Pairs>().is_synchronous() {
         all(router, phy);
+        vrf::sync(router, phy);
     }
 }
 
@@ -128,7 +131,7 @@ pub fn all(router: &mut Router, phy: InterfaceIndex) {
     steps.extend(addresses_of(interface));
     steps.push(Step::State(interface.admin_up));
     take(router, phy, &steps);
-    vrf::sync(router, phy);
+    borrowed(router, phy);
 }
 
 /// The addresses alone.
@@ -145,6 +148,31 @@ fn addresses_of(interface: &Interface) -> impl Iterator<Item = Step> {
     let addresses = interface.addresses.iter().map(|address| Prefix::from(*address));
     let addresses = addresses.chain(interface.ip6.addresses.iter().map(|address| Prefix::from(*address)));
     addresses.map(|address| Step::Address(address, true))
+}
+
+/// Where operators want it, a side in Linux has the addresses that the router's interface borrows, without their
+/// networks; and no longer those that it borrowed.
+pub fn borrowed(router: &mut Router, phy: InterfaceIndex) {
+    let pairs = router.state::<Pairs>();
+    let Some(pair) = pairs.of(phy) else { return };
+    let is_wanted = pairs.is_synchronous() && pairs.params.is_on(Param::SyncUnnumbered);
+    let lender = router.interfaces.get(phy).ok().and_then(|interface| interface.lender).filter(|_| is_wanted);
+    let lender = lender.and_then(|lender| router.interfaces.get(lender).ok());
+    let addresses = lender.into_iter().flat_map(|lender| &lender.addresses);
+    let wanted: BTreeSet<Prefix> = addresses.map(|address| Prefix::host(address.address().into())).collect();
+    let gone = pair.borrowed.difference(&wanted).map(|address| Step::Address(*address, false));
+    let steps: Vec<Step> = gone.chain(wanted.iter().map(|address| Step::Address(*address, true))).collect();
+    take(router, phy, &steps);
+    if let Some(pair) = router.state_mut::<Pairs>().by_phy.get_mut(&phy) {
+        pair.borrowed = wanted;
+    }
+}
+
+/// Those that borrow the addresses of an interface.
+fn lent(router: &mut Router, lender: InterfaceIndex) {
+    let borrows = |pair: &&Pair| router.interfaces.get(pair.phy).is_ok_and(|it| it.lender == Some(lender));
+    let all: Vec<InterfaceIndex> = router.state::<Pairs>().iter().filter(borrows).map(|pair| pair.phy).collect();
+    all.into_iter().for_each(|phy| borrowed(router, phy));
 }
 
 /// What Linux has now is known.
@@ -173,13 +201,20 @@ pub fn hears(router: &mut Router, notice: &Notice) {
         // Linux has taken IPv6 addresses from an interface that went down.
         Notice::AdminState { interface, up: true } => return all(router, interface),
         Notice::AdminState { interface, up } => (interface, Step::State(up)),
-        Notice::Table { interface, .. } => return vrf::sync(router, interface),
+        Notice::Lender(interface) => return borrowed(router, interface),
+        Notice::TableStated(interface) => return vrf::sync(router, interface),
         Notice::Mtu(interface) => match router.interfaces.get(interface) {
             Ok(known) => (interface, Step::Mtu(known.mtu)),
             Err(_) => return,
         },
-        Notice::AddressAdded { interface, address } => (interface, Step::Address(address, true)),
-        Notice::AddressRemoved { interface, address } => (interface, Step::Address(address, false)),
+        Notice::AddressAdded { interface, address } => {
+            lent(router, interface);
+            (interface, Step::Address(address, true))
+        }
+        Notice::AddressRemoved { interface, address } => {
+            lent(router, interface);
+            (interface, Step::Address(address, false))
+        }
         _ => return,
     };
     take(router, phy, &[step]);

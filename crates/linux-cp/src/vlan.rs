@@ -12,7 +12,6 @@ use crate::error::LcpError;
 use crate::follow::Namespace;
 use crate::from_linux::Gone;
 use crate::netlink::link::VlanLink;
-use crate::netlink::request::Seen;
 use crate::state::{Origin, Pair, Pairs, Vlan};
 use crate::{from_linux, pair, sync, ways};
 use graph::InterfaceIndex;
@@ -99,8 +98,7 @@ fn make(router: &mut Router, phy: InterfaceIndex, host: &str, vlan: Vlan, below:
 }
 
 fn new_pair(phy: InterfaceIndex, host: &str, below: &Pair, vlan: Vlan, link: Option<u32>) -> Pair {
-    let (tap, namespace) = (below.tap, below.namespace.clone());
-    Pair { phy, tap, host: host.into(), namespace, vlan: Some(vlan), link, seen: Seen::default(), stated_table: 0 }
+    Pair { vlan: Some(vlan), link, ..Pair::new(phy, below.tap, host, below.namespace.clone()) }
 }
 
 fn explained(error: &io::Error) -> String {

@@ -63,6 +63,8 @@ pub enum Notice {
         interface: InterfaceIndex,
         family: Family,
     },
+    /// An operator stated which table it belongs to.
+    TableStated(InterfaceIndex),
     /// A routing table of a family was added, or is gone.
     Tables(Family),
     /// It uses the addresses of another interface now, or does so no longer.

@@ -13,6 +13,12 @@ const READ: &[(&str, &str)] = &[
     ("lcp lcp-sync", "lcp lcp-sync disable"),
     ("lcp lcp-auto-subint", "lcp lcp-auto-subint on"),
     ("lcp lcp-auto-subint", "lcp lcp-auto-subint disable"),
+    ("lcp param", "lcp param route-no-paths on"),
+    ("lcp param", "lcp param del-static-on-link-down enable del-dynamic-on-link-down off"),
+    ("lcp lcp-sync-unnumbered", "lcp lcp-sync-unnumbered enable"),
+    ("lcp ethertype enable", "lcp ethertype enable 0x88cc"),
+    ("lcp ethertype enable", "lcp ethertype enable ARP"),
+    ("show lcp ethertype", "show lcp ethertype"),
     ("show lcp", "show lcp"),
     ("show lcp", "show lcp phy e0"),
     ("ip route add", "ip route 172.16.23.0/24 via 10.0.0.2 e0"),
@@ -510,6 +516,7 @@ const OURS: &[&str] = &[
     "show lcp audit",
     "lcp audit repair",
     "lcp resync",
+    "lcp ethertype disable",
     "show fpm",
 ];
 

@@ -510,3 +510,39 @@ fn an_interface_that_follows_a_table_takes_its_addresses_along() {
     assert_eq!(bed.router.table_of(b0, Family::Ip4), blue);
     assert_eq!(leaves_by(&mut bed, &ports, 2, "10.0.1.2"), hop(3, "10.0.1.2"));
 }
+
+#[test]
+fn what_is_stated_of_an_interface_that_follows_a_table_can_be_loaded_again() {
+    let (mut bed, ports) = bed();
+    let tables = [9, 11].map(|id| {
+        bed.router.add_found_table(Family::Ip6, id).unwrap();
+        bed.router.add_found_table(Family::Ip4, id).unwrap()
+    });
+    all(&mut bed, &["set interface ip address del a0 10.0.0.1/24", "set interface ip address del a1 10.0.1.1/24"]);
+    for (port, table) in ports[..2].iter().zip(tables) {
+        bed.router.follow_table(port.index, Some(table)).unwrap();
+    }
+    // The same address in both: that is true in their tables only.
+    all(&mut bed, &["set interface ip address a0 10.9.0.1/24", "set interface ip address a1 10.9.0.1/24"]);
+    let stated = bed.command("show running-config").unwrap();
+    for line in ["ip table add 9", "set interface ip table a0 9", "set interface ip table a1 11"] {
+        assert!(stated.contains(line), "{line}: {stated}");
+    }
+    // What was stated of a table goes with its statement, though the table stays.
+    all(&mut bed, &["set ip flow-hash table 9 src", "set ip route counters 10.9.0.0/24 enable table 9"]);
+    all(&mut bed, &["set interface ip address del a0 10.9.0.1/24", "set interface ip table a0 0", "ip table del 9"]);
+    let stated = bed.command("show running-config").unwrap();
+    assert!(!stated.contains("table 9"), "{stated}");
+    assert!(bed.router.ip.has_table(Family::Ip4, tables[0]));
+}
+
+#[test]
+fn an_interface_takes_no_address_along_that_another_one_there_has() {
+    let (mut bed, ports) = bed();
+    bed.router.add_found_address(ports[0].index, "10.0.1.1/24".parse().unwrap()).unwrap_err();
+    bed.command("set interface ip address del a0 10.0.0.1/24").unwrap();
+    bed.router.add_found_address(ports[0].index, "10.0.0.1/24".parse().unwrap()).unwrap();
+    let refused = refusal(&mut bed, "set interface ip table a0 7");
+    assert_eq!(refused, "10.0.0.1/24 overlaps with 10.0.0.1/24 on b0");
+    assert_eq!(bed.router.table_of(ports[0].index, Family::Ip4).0, 0);
+}

@@ -62,6 +62,8 @@ pub enum Order {
     Routes(Option<Namespace>),
     /// Look at everything again.
     Look,
+    /// Packets of routes that have no way for the router go to Linux, or not.
+    NoPaths(bool),
     /// These tables are followed.
     Tables(Followed),
     /// The router differs from Linux in these prefixes: it hears of them again.

@@ -34,6 +34,7 @@ struct Run<'a> {
     routes: Option<Namespace>,
     /// The tables that are followed; none: as a kernel does by itself.
     tables: Option<Followed>,
+    no_paths: bool,
     /// Routes that the router has still, of namespaces whose routes are followed no longer. They go before others come.
     left: Kernel,
     underway: Option<Underway>,
@@ -45,7 +46,18 @@ struct Run<'a> {
 /// Reads until nobody gives orders any more.
 pub fn run(settings: Settings, events: &EventSender<Event>, orders: &Receiver<Order>, bell: &OwnedFd) {
     let (spaces, routes, tables, left, underway) = Default::default();
-    let mut run = Run { settings, events, spaces, routes, tables, left, underway, not_before: None, retry: false };
+    let mut run = Run {
+        settings,
+        events,
+        spaces,
+        routes,
+        tables,
+        no_paths: false,
+        left,
+        underway,
+        not_before: None,
+        retry: false,
+    };
     let mut buffer = vec![0; Space::DATAGRAM];
     let mut more = false;
     loop {
@@ -98,6 +110,10 @@ impl Run<'_> {
             }
             Order::Routes(namespace) => self.follow_routes_of(namespace),
             Order::Look => self.spaces.iter_mut().for_each(Space::look_at_all),
+            Order::NoPaths(on) => {
+                self.no_paths = on;
+                self.spaces.iter_mut().for_each(|space| space.kernel.set_no_paths(on));
+            }
             Order::Tables(tables) => {
                 self.spaces.iter_mut().for_each(|space| space.kernel.follow(&tables));
                 self.left.follow(&tables);
@@ -120,6 +136,7 @@ impl Run<'_> {
             match Space::open(namespace.clone(), routes, self.settings, counts) {
                 Ok(mut space) => {
                     self.tables.iter().for_each(|tables| space.kernel.follow(tables));
+                    space.kernel.set_no_paths(self.no_paths);
                     self.spaces.push(space);
                     Some(self.spaces.len() - 1)
                 }
@@ -171,6 +188,7 @@ impl Run<'_> {
             Ok(mut anew) => {
                 anew.links = space.links;
                 anew.kernel = space.kernel.anew();
+                anew.vrfs_changed = true;
                 anew.look_at_all();
                 // The look begins with the next reading.
                 anew.retry = true;
@@ -184,7 +202,12 @@ impl Run<'_> {
     fn pass_on(&mut self) {
         self.retry = false;
         for space in &mut self.spaces {
-            if !space.changed_links.is_empty() {
+            if space.vrfs_changed && !self.retry {
+                let vrfs = space.kernel.vrfs().clone();
+                self.retry = self.events.try_send(Event::Vrfs { namespace: space.namespace.clone(), vrfs }).is_err();
+                space.vrfs_changed = self.retry;
+            }
+            if !space.changed_links.is_empty() && !self.retry {
                 let links: BTreeSet<u32> = std::mem::take(&mut space.changed_links);
                 let (was_down, lost) = (space.seen_down.clone(), space.lost.clone());
                 let event = Event::Links { namespace: space.namespace.clone(), links: links.clone(), was_down, lost };
@@ -195,11 +218,6 @@ impl Run<'_> {
                     space.seen_down.clear();
                     space.lost.clear();
                 }
-            }
-            if space.vrfs_changed && !self.retry {
-                let vrfs = space.kernel.vrfs().clone();
-                self.retry = self.events.try_send(Event::Vrfs { namespace: space.namespace.clone(), vrfs }).is_err();
-                space.vrfs_changed = self.retry;
             }
             if !space.new_vlans.is_empty() && !self.retry {
                 let vlans = space.new_vlans.iter().filter_map(|at| Some((*at, space.vlan_of(*at)?.clone()))).collect();

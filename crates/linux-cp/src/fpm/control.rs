@@ -31,6 +31,7 @@ pub struct Fpm {
     /// What its thread follows besides the main table.
     tables: Option<Followed>,
     vrfs: BTreeMap<Namespace, BTreeMap<u32, u32>>,
+    no_paths: bool,
 }
 
 /// The thread, and the namespace where daemons connect.
@@ -41,7 +42,15 @@ struct Server {
 
 impl Fpm {
     pub fn new(settings: Option<Settings>, events: EventSender<Event>) -> Fpm {
-        Fpm { settings, shared: Arc::default(), events, server: None, tables: None, vrfs: BTreeMap::new() }
+        Fpm {
+            settings,
+            shared: Arc::default(),
+            events,
+            server: None,
+            tables: None,
+            vrfs: BTreeMap::new(),
+            no_paths: false,
+        }
     }
 
     pub fn counts(&self) -> &Counts {
@@ -64,6 +73,7 @@ impl Fpm {
         self.server = Some(Server { namespace, thread });
         self.tables.iter().for_each(|tables| self.order(None, Order::Tables(tables.clone())));
         self.order_vrfs();
+        self.order(None, Order::NoPaths(self.no_paths));
         Ok(())
     }
 
@@ -117,6 +127,14 @@ pub fn follow(router: &mut Router, tables: &Followed) {
     fpm.order(None, Order::Tables(tables.clone()));
 }
 
+/// Packets of routes without a way for the router go to Linux, or not.
+pub fn set_no_paths(router: &mut Router, on: bool) {
+    let fpm = router.state_mut::<Fpm>();
+    if std::mem::replace(&mut fpm.no_paths, on) != on {
+        fpm.order(None, Order::NoPaths(on));
+    }
+}
+
 /// A namespace has these VRFs.
 pub fn set_vrfs(router: &mut Router, namespace: &Namespace, vrfs: &BTreeMap<u32, u32>) {
     let fpm = router.state_mut::<Fpm>();
@@ -135,6 +153,7 @@ pub fn handle(router: &mut Router, Event { batches, taken }: Event) {
             None
         }
     };
+    followed::drop_tables(router);
     router.state::<Fpm>().order(None, Order::Done { taken, missing: done });
 }
 

@@ -14,7 +14,7 @@ mod control;
 mod frames;
 mod server;
 
-pub use control::{Fpm, ended, follow, followed, moved, set_vrfs};
+pub use control::{Fpm, ended, follow, followed, moved, set_no_paths, set_vrfs};
 pub use frames::first as first_frame;
 
 use router::Error;

@@ -85,6 +85,8 @@ pub enum Order {
     Link(u32, Option<InterfaceIndex>),
     /// A batch is done, but for some prefixes; none: all of it was refused.
     Done { taken: Taken, missing: Option<HashSet<Key>> },
+    /// Packets of routes without a way for the router go to Linux, or not.
+    NoPaths(bool),
     /// These tables are followed.
     Tables(Followed),
     /// These are the VRFs of the namespace: the table of each, by the number of its device.
@@ -169,6 +171,7 @@ pub fn run(settings: Settings, shared: &Shared, events: &EventSender<Event>, ord
                 Ok(Order::Link(link, interface)) => run.link(link, interface),
                 Ok(Order::Done { taken, missing }) => run.done(taken, missing),
                 Ok(Order::Move(namespace)) => run.move_to(namespace),
+                Ok(Order::NoPaths(on)) => run.kernel.set_no_paths(on),
                 Ok(Order::Tables(tables)) => run.follow(&tables),
                 Ok(Order::Vrfs(vrfs)) => run.set_vrfs(&vrfs),
                 Err(TryRecvError::Empty) => break,

@@ -104,6 +104,8 @@ impl Waiting {
 pub struct Kernel {
     tables: BTreeMap<u32, Table>,
     followed: Followed,
+    /// Packets of routes without a way for the router go to Linux.
+    no_paths: bool,
     /// The tables of VRFs, by the numbers of their links.
     vrfs: BTreeMap<u32, u32>,
     targets: Targets,
@@ -124,7 +126,17 @@ impl Default for Kernel {
     /// One whose main table the router's default one follows.
     fn default() -> Kernel {
         let (tables, vrfs, targets, objects, waiting, moved) = Default::default();
-        Kernel { tables, followed: main_table(), vrfs, targets, objects, waiting, moved, touched: None }
+        Kernel {
+            tables,
+            followed: main_table(),
+            no_paths: false,
+            vrfs,
+            targets,
+            objects,
+            waiting,
+            moved,
+            touched: None,
+        }
     }
 }
 
@@ -142,7 +154,12 @@ impl Kernel {
 
     /// One that knows nothing yet, and follows the same tables.
     pub fn anew(&self) -> Kernel {
-        Kernel { followed: self.followed.clone(), vrfs: self.vrfs.clone(), ..Kernel::default() }
+        Kernel {
+            followed: self.followed.clone(),
+            vrfs: self.vrfs.clone(),
+            no_paths: self.no_paths,
+            ..Kernel::default()
+        }
     }
 
     /// Other tables than before are followed, or by other ones of the router: these are empty.
@@ -159,6 +176,13 @@ impl Kernel {
         let differs = |table: u32| Family::ALL.into_iter().any(|family| !is_same(&(table, family)));
         let into = self.vrfs.iter().filter(|(_, table)| differs(**table)).map(|(link, _)| *link).collect();
         self.links_changed(&into);
+    }
+
+    /// Packets of routes without a way for the router go to Linux, or are dropped.
+    pub fn set_no_paths(&mut self, on: bool) {
+        if std::mem::replace(&mut self.no_paths, on) != on {
+            self.moved.extend(self.targets.iter().map(|(number, _)| number));
+        }
     }
 
     /// A link is the device of a VRF with this table; none: it is no VRF, or is gone.
@@ -226,6 +250,8 @@ impl Kernel {
     /// When it is malformed, or of a kind that is not followed: one takes the place of one that was.
     pub fn put_alone(&mut self, payload: &[u8]) -> Result<Key, NotFollowed> {
         let route = match route::parse(payload) {
+            // It follows from an address.
+            Ok(Route { target: Target::Connected(_), .. }) => return Err(NotFollowed::Other),
             Ok(route) => route,
             Err(NotFollowed::Other) => return self.remove_all(payload).and(Err(NotFollowed::Other)),
             Err(malformed) => return Err(malformed),
@@ -487,8 +513,11 @@ impl Kernel {
     pub fn links_down(&mut self, links: &BTreeSet<u32>) {
         links.iter().for_each(|link| self.carrier_lost(*link));
         // A route goes with the last of its ways.
-        let is_dead =
-            |target: &Target| matches!(target, Target::Hops(hops) if hops.iter().all(|hop| links.contains(&hop.link)));
+        let is_dead = |target: &Target| match target {
+            Target::Hops(hops) => hops.iter().all(|hop| links.contains(&hop.link)),
+            Target::Connected(link) => links.contains(link),
+            _ => false,
+        };
         let dead = self.targets.iter().filter(|(_, target)| is_dead(target)).map(|(number, _)| number).collect();
         // Of IPv6 routes it says so.
         self.remove_routes_to(&dead, Family::Ip4);
@@ -501,6 +530,7 @@ impl Kernel {
         let by_them = self.targets.iter().filter(|(_, target)| match target {
             Target::Hops(hops) => hops.iter().any(is_by),
             Target::Object(id) => is_by_object(id),
+            Target::Connected(link) => changed.contains(link),
             _ => false,
         });
         let by_them: Vec<u32> = by_them.map(|(number, _)| number).collect();

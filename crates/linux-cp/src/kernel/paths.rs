@@ -49,14 +49,19 @@ impl Kernel {
                 _ => self.hops_of(*id),
             },
             Some(Target::Drop) => return vec![Path::new(PathAction::Drop)],
+            Some(Target::Connected(link)) if self.no_paths && !links.contains_key(link) => return vec![to_linux()],
+            Some(Target::Connected(_)) => return Vec::new(),
             Some(Target::Unreachable) => return vec![Path::new(PathAction::Unreachable)],
             Some(Target::Prohibit) => return vec![Path::new(PathAction::Prohibit)],
             None => return Vec::new(),
         };
         let most = hops.iter().map(|(_, weight)| *weight).max().unwrap_or(1);
         let scaled = |weight: u32| if most > 255 { (weight * 255 / most).max(1) as u8 } else { weight as u8 };
+        let is_there = !hops.is_empty();
         let paths = hops.into_iter().filter_map(|(hop, weight)| self.path(hop, scaled(weight), links, own));
-        paths.take(MAX_PATHS).collect()
+        let paths: Vec<Path> = paths.take(MAX_PATHS).collect();
+        // Linux has a way.
+        if self.no_paths && is_there && paths.is_empty() { vec![to_linux()] } else { paths }
     }
 
     /// The ways of an object, with their weights. A group within a group is no way.
@@ -90,6 +95,11 @@ impl Kernel {
             None => into(family).filter(|table| *table != own).map(PathAction::Lookup),
         }
     }
+}
+
+/// Packets go to Linux, as those to the router itself do.
+fn to_linux() -> Path {
+    Path::new(PathAction::LocalAnywhere)
 }
 
 fn path(hop: &Hop, weight: u8, links: &Links) -> Option<Path> {

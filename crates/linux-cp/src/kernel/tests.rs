@@ -344,3 +344,39 @@ fn a_route_by_the_device_of_a_vrf_leads_into_its_table() {
     kernel.set_vrf(9, None);
     assert_eq!(taken(&mut kernel), nothing[..2]);
 }
+
+#[test]
+fn packets_of_routes_that_only_linux_has_a_way_for_go_there() {
+    let mut kernel = Kernel::default();
+    kernel.add(&route("10.1.0.0/16", 0, by(&[hop(9, "192.0.2.1")])), FLAG_EXCLUSIVE);
+    kernel.add(&route("10.2.0.0/16", 0, by(&[hop(9, "192.0.2.1"), hop(7, "192.0.2.1")])), FLAG_EXCLUSIVE);
+    kernel.add(&route("10.3.0.0/16", 0, Target::Object(5)), FLAG_EXCLUSIVE);
+    kernel.add(&route("172.17.0.0/16", 0, Target::Connected(9)), FLAG_EXCLUSIVE);
+    kernel.add(&route("192.0.2.0/24", 0, Target::Connected(7)), FLAG_EXCLUSIVE);
+    let usual = [
+        "10.1.0.0/16 removed",
+        "10.2.0.0/16 via 192.0.2.1 1",
+        "10.3.0.0/16 removed",
+        "172.17.0.0/16 removed",
+        "192.0.2.0/24 removed",
+    ];
+    assert_eq!(taken(&mut kernel), usual);
+    kernel.set_no_paths(true);
+    let to_linux = [
+        "10.1.0.0/16 LocalAnywhere",
+        "10.2.0.0/16 via 192.0.2.1 1",
+        "10.3.0.0/16 removed",
+        "172.17.0.0/16 LocalAnywhere",
+        "192.0.2.0/24 removed",
+    ];
+    assert_eq!(taken(&mut kernel), to_linux);
+    // Its link becomes the router's, and goes down.
+    kernel.links_changed(&BTreeSet::from([9]));
+    let all = links().into_iter().chain([(9, InterfaceIndex(3))]).collect();
+    assert_eq!(taken_by(&mut kernel, &all)[2..], ["172.17.0.0/16 removed"]);
+    kernel.set_no_paths(false);
+    assert_eq!(taken(&mut kernel), usual);
+    kernel.links_down(&BTreeSet::from([9]));
+    assert_eq!(taken(&mut kernel), ["10.1.0.0/16 removed", "172.17.0.0/16 removed"]);
+    assert_eq!(kernel.len(Family::Ip4), 3);
+}

@@ -12,9 +12,10 @@ use netlink_packet_route::link::{
 };
 use netlink_sys::Socket;
 use netlink_sys::protocols::NETLINK_ROUTE;
+use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Error, ErrorKind};
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
@@ -205,6 +206,48 @@ impl Netlink {
         self.set(link, LinkAttribute::Controller(master.unwrap_or(0)))
     }
 
+    /// The table of a VRF by its device; none: it is no VRF, or not there.
+    ///
+    /// # Errors
+    /// When Linux does not answer.
+    pub fn vrf_of(&mut self, link: u32) -> io::Result<Option<u32>> {
+        let mut message = LinkMessage::default();
+        message.header.index = link;
+        match self.ask(RouteNetlinkMessage::GetLink(message), 0) {
+            Ok(Some(RouteNetlinkMessage::NewLink(answer))) => Ok(table_of(&answer)),
+            Ok(_) => Ok(None),
+            Err(error) if error.raw_os_error() == Some(Errno::NODEV.raw_os_error()) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All VRFs: the table of each, by the number of its device.
+    ///
+    /// # Errors
+    /// When Linux does not answer.
+    pub fn vrfs(&mut self) -> io::Result<BTreeMap<u32, u32>> {
+        let links = self.links()?;
+        Ok(links.iter().filter_map(|link| Some((link.header.index, table_of(link)?))).collect())
+    }
+
+    /// The links that are ports of another one.
+    ///
+    /// # Errors
+    /// When Linux does not answer.
+    pub fn ports_of(&mut self, master: u32) -> io::Result<Vec<u32>> {
+        let is_its = |link: &&LinkMessage| link.attributes.contains(&LinkAttribute::Controller(master));
+        Ok(self.links()?.iter().filter(is_its).map(|link| link.header.index).collect())
+    }
+
+    fn links(&mut self) -> io::Result<Vec<LinkMessage>> {
+        let answers = self.ask_all(RouteNetlinkMessage::GetLink(LinkMessage::default()))?;
+        let link = |answer| match answer {
+            RouteNetlinkMessage::NewLink(link) => Some(link),
+            _ => None,
+        };
+        Ok(answers.into_iter().filter_map(link).collect())
+    }
+
     /// Makes the device of a VRF with a table, which is up. Gives its index.
     ///
     /// # Errors
@@ -307,6 +350,21 @@ impl Netlink {
             }
         }
     }
+}
+
+/// The table of a VRF.
+fn table_of(link: &LinkMessage) -> Option<u32> {
+    let infos = link.attributes.iter().find_map(|attribute| match attribute {
+        LinkAttribute::LinkInfo(infos) => Some(infos),
+        _ => None,
+    });
+    infos?.iter().find_map(|info| match info {
+        LinkInfo::Data(InfoData::Vrf(data)) => data.iter().find_map(|datum| match datum {
+            InfoVrf::TableId(table) => Some(*table),
+            _ => None,
+        }),
+        _ => None,
+    })
 }
 
 /// The own address, and that of the other station on a link with two.

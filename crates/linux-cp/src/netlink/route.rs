@@ -67,6 +67,8 @@ pub struct Hop {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Target {
     Hops(Vec<Hop>),
+    /// The network of an address of this link.
+    Connected(u32),
     /// A next-hop object, by its number.
     Object(u32),
     Drop,
@@ -150,8 +152,7 @@ pub fn parse(payload: &[u8]) -> Result<Route, NotFollowed> {
         _ => return Err(NotFollowed::Other),
     };
     let is_followed = matches!(kind, TYPE_UNICAST | TYPE_BLACKHOLE | TYPE_UNREACHABLE | TYPE_PROHIBIT);
-    let follows_from_others = matches!(protocol, PROTOCOL_REDIRECT | PROTOCOL_KERNEL);
-    if !is_followed || follows_from_others || flags & FLAG_CLONED != 0 || source_length != 0 || tos != 0 {
+    if !is_followed || protocol == PROTOCOL_REDIRECT || flags & FLAG_CLONED != 0 || source_length != 0 || tos != 0 {
         return Err(NotFollowed::Other);
     }
     let (mut table, mut metric, mut destination) = (u32::from(table), 0, family.unspecified());
@@ -168,6 +169,10 @@ pub fn parse(payload: &[u8]) -> Result<Route, NotFollowed> {
             _ => way.take(kind, value)?,
         }
     }
+    let prefix = prefix(destination, length, family).ok_or(Malformed)?;
+    if protocol == PROTOCOL_KERNEL {
+        return connected(table, prefix, metric, &way).filter(|_| kind == TYPE_UNICAST).ok_or(NotFollowed::Other);
+    }
     let target = match (kind, object) {
         (TYPE_BLACKHOLE, _) => Target::Drop,
         (TYPE_UNREACHABLE, _) => Target::Unreachable,
@@ -176,7 +181,20 @@ pub fn parse(payload: &[u8]) -> Result<Route, NotFollowed> {
         _ if hops.is_empty() => Target::Hops(vec![way.hop(1, flags)?]),
         _ => Target::Hops(hops),
     };
-    Ok(Route { table, prefix: prefix(destination, length, family).ok_or(Malformed)?, metric, target })
+    Ok(Route { table, prefix, metric, target })
+}
+
+/// A route that follows from an address, if others than those on the link may send there.
+fn connected(table: u32, prefix: Prefix, metric: u32, way: &Way<'_>) -> Option<Route> {
+    let is_of_link = match prefix {
+        Prefix::V4(prefix) => prefix.address().is_multicast() || prefix.address().is_loopback(),
+        Prefix::V6(prefix) => {
+            let address = prefix.address();
+            address.is_multicast() || address.is_unicast_link_local() || address.is_loopback()
+        }
+    };
+    let target = Target::Connected(way.link);
+    (way.link != 0 && way.gateway.is_none() && !is_of_link).then_some(Route { table, prefix, metric, target })
 }
 
 /// The table, the prefix and the metric of a route that depends on nothing else, of whatever kind it is.
@@ -335,6 +353,24 @@ mod tests {
         let Ok((.., Target::Hops(hops))) = of(&bytes(1)) else { panic!("no hops") };
         assert_eq!((&hops[0].labels[..], hops[0].ttl), (&[16, 17][..], Some(9)));
         assert_eq!(of(&bytes(5)), Err(NotFollowed::Other), "packets would leave bare");
+    }
+
+    #[test]
+    fn networks_of_addresses_are_those_of_their_link() {
+        let of_kernel = |destination: &[u8], length: u8, more: &[Vec<u8>]| {
+            let family = if destination.len() == 4 { AF_INET } else { AF_INET6 };
+            let mut bytes = route(family, length, 1, &[attribute(RTA_DST, destination), more.concat()]);
+            bytes[5] = PROTOCOL_KERNEL;
+            of(&bytes).map(|(.., target)| target)
+        };
+        let by = attribute(RTA_OIF, &7u32.to_ne_bytes());
+        assert_eq!(of_kernel(&[10, 1, 0, 0], 16, std::slice::from_ref(&by)), Ok(Target::Connected(7)));
+        let gateway = attribute(RTA_GATEWAY, &[10, 1, 0, 1]);
+        assert_eq!(of_kernel(&[10, 2, 0, 0], 16, &[by.clone(), gateway]), Err(NotFollowed::Other));
+        let mut link_local = [0; 16];
+        link_local[..2].copy_from_slice(&[0xfe, 0x80]);
+        assert_eq!(of_kernel(&link_local, 64, std::slice::from_ref(&by)), Err(NotFollowed::Other));
+        assert_eq!(of_kernel(&[127, 0, 0, 0], 8, &[by]), Err(NotFollowed::Other));
     }
 
     #[test]

@@ -16,10 +16,14 @@ impl Router {
     /// When there is no such interface, the address is no host's, or it or its network is
     /// on an interface already.
     pub fn add_address(&mut self, index: InterfaceIndex, prefix: Prefix4) -> Result<(), Error> {
-        self.operation(|router| router.put_address(index, prefix))
+        self.operation(|router| {
+            router.put_address(index, prefix)?;
+            router.has_stated_in_table(index, Family::Ip4);
+            Ok(())
+        })
     }
 
-    fn put_address(&mut self, index: InterfaceIndex, prefix: Prefix4) -> Result<(), Error> {
+    pub(crate) fn put_address(&mut self, index: InterfaceIndex, prefix: Prefix4) -> Result<(), Error> {
         if self.is_now_stated(index, prefix.into())? {
             return Ok(());
         }

@@ -162,10 +162,14 @@ impl Router {
     /// # Errors
     /// When there is no such interface, the address is no station's, or it or its network is on an interface already.
     pub fn add_address6(&mut self, index: InterfaceIndex, prefix: Prefix6) -> Result<(), Error> {
-        self.operation(|router| router.put_address6(index, prefix))
+        self.operation(|router| {
+            router.put_address6(index, prefix)?;
+            router.has_stated_in_table(index, Family::Ip6);
+            Ok(())
+        })
     }
 
-    fn put_address6(&mut self, index: InterfaceIndex, prefix: Prefix6) -> Result<(), Error> {
+    pub(crate) fn put_address6(&mut self, index: InterfaceIndex, prefix: Prefix6) -> Result<(), Error> {
         if self.is_now_stated(index, prefix.into())? {
             return Ok(());
         }

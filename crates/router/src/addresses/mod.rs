@@ -6,9 +6,11 @@ mod ip6;
 pub use ip6::local_route;
 
 use crate::Router;
+use crate::interface::standing::Standing;
 use crate::ip::control::Path;
 use graph::InterfaceIndex;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use wire::{Family, Prefix};
 
 /// Most addresses of an interface, of each family.
@@ -34,7 +36,16 @@ impl Router {
                 let routes = interface.addresses.iter().flat_map(|prefix| ip4::connected_routes(index, *prefix));
                 routes.map(|(prefix, path)| (prefix.into(), path)).collect()
             }
-            Family::Ip6 => interface.ip6.addresses.iter().flat_map(|at| ip6::connected_routes(index, *at)).collect(),
+            Family::Ip6 => {
+                let is_ours = |address: IpAddr| match address {
+                    IpAddr::V6(address) => {
+                        !matches!(interface.ip6.standing.get(&address), Some(Standing::Duplicate(_)))
+                    }
+                    IpAddr::V4(_) => true,
+                };
+                let routes = interface.ip6.addresses.iter().flat_map(|prefix| ip6::connected_routes(index, *prefix));
+                routes.filter(|(prefix, _)| is_ours(prefix.address())).collect()
+            }
         }
     }
 

@@ -18,8 +18,8 @@ impl Router {
     pub fn add_found_address(&mut self, index: InterfaceIndex, prefix: Prefix) -> Result<(), Error> {
         self.operation(|router| {
             match prefix {
-                Prefix::V4(prefix) => router.add_address(index, prefix)?,
-                Prefix::V6(prefix) => router.add_address6(index, prefix)?,
+                Prefix::V4(prefix) => router.put_address(index, prefix)?,
+                Prefix::V6(prefix) => router.put_address6(index, prefix)?,
             }
             router.interfaces.get_mut(index)?.found.insert(prefix);
             Ok(())

@@ -109,6 +109,8 @@ impl Router {
         }
         self.check_lends_nothing(index)?;
         self.interfaces.get_mut(index)?.lender = Some(lender);
+        self.has_stated_in_table(index, Family::Ip4);
+        self.has_stated_in_table(lender, Family::Ip4);
         self.addresses_changed(index);
         Ok(())
     }

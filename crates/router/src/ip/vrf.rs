@@ -160,11 +160,8 @@ impl Router {
             match (table.is_found, table.is_stated) {
                 (true, true) => {
                     router.stated_by_none(family, index, id)?;
-                    router.leads_nowhere_into(family, index, id)?;
-                    router.take_routes(family, index, id, &[Source::Config, Source::Api])?;
-                    let table = router.ip.tables.get_mut(family, index);
-                    (table.is_stated, table.limit) = (false, None);
-                    Ok(())
+                    router.leads_nowhere_into(family, index, id, true)?;
+                    router.unstate_table(family, index, id)
                 }
                 (true, false) => Err(TableError::Found { id }.into()),
                 (false, _) => router.take_table(family, id),
@@ -183,6 +180,19 @@ impl Router {
             return Ok(());
         }
         self.operation(|router| router.take_table(family, id))
+    }
+
+    /// Takes what operators stated out of a table that stays.
+    fn unstate_table(&mut self, family: Family, index: TableIndex, id: u32) -> Result<(), Error> {
+        self.take_routes(family, index, id, &[Source::Config, Source::Api])?;
+        let counted = self.ip.counted().filter(|(of, prefix)| *of == index && prefix.family() == family);
+        for (_, prefix) in counted.collect::<Vec<_>>() {
+            self.count_route(index, prefix, false)?;
+        }
+        self.set_flow_fields(family, index, super::flow_hash::usual(family))?;
+        let table = self.ip.tables.get_mut(family, index);
+        (table.is_stated, table.limit) = (false, None);
+        Ok(())
     }
 
     fn stated_by_none(&self, family: Family, index: TableIndex, id: u32) -> Result<(), TableError> {
@@ -204,7 +214,7 @@ impl Router {
         if let Some(interface) = self.tunnel_in(family, index) {
             return Err(TableError::OfTunnel { family, id, interface }.into());
         }
-        self.leads_nowhere_into(family, index, id)?;
+        self.leads_nowhere_into(family, index, id, false)?;
         // Without interfaces there are no routes that follow from interfaces.
         self.take_routes(family, index, id, &Source::ALL)?;
         self.ip.tables.remove(family, index);
@@ -216,8 +226,14 @@ impl Router {
         Ok(())
     }
 
-    /// Refuses when a route or a label leads from elsewhere into a table.
-    fn leads_nowhere_into(&self, family: Family, index: TableIndex, id: u32) -> Result<(), TableError> {
+    /// Refuses when a route or a label leads from elsewhere into a table, or one that is stated does.
+    fn leads_nowhere_into(
+        &self,
+        family: Family,
+        index: TableIndex,
+        id: u32,
+        only_stated: bool,
+    ) -> Result<(), TableError> {
         let itself = (Of::Prefixes(family), index);
         let others = self.ip.lists.iter().filter(|(_, list)| (list.key.of, list.key.table) != itself);
         for (list, found) in others {
@@ -232,7 +248,11 @@ impl Router {
                 let of = self.ip.labels.id_of(table);
                 return Err(TableError::InUseByLabel { id, label: label.label(), of });
             }
-            if let Some(prefix) = self.ip.users_of(list).first() {
+            let is_stated = |prefix: &&Prefix| {
+                let mut shares = self.ip.shares(key.table, **prefix);
+                !only_stated || shares.any(|share| share.list == list && share.source == Source::Config)
+            };
+            if let Some(prefix) = self.ip.users_of(list).iter().find(is_stated) {
                 return Err(TableError::InUse { id, prefix: *prefix, of: self.ip.id_of(key.table) });
             }
         }
@@ -300,12 +320,11 @@ impl Router {
             if !is_there && interface.stated_networks(family).next().is_some() {
                 return Err(TableError::HasAddresses { name: interface.name.clone() }.into());
             }
+            router.check_meets_none(index, family, table)?;
             router.move_into_table(index, family, table)?;
-            let before = std::mem::replace(router.interfaces.get_mut(index)?.stated_table_mut(family), table);
+            *router.interfaces.get_mut(index)?.stated_table_mut(family) = table;
             router.has_stated(family, table);
-            if is_there && before != table {
-                router.say(Notice::Table { interface: index, family });
-            }
+            router.say(Notice::TableStated(index));
             Ok(())
         })
     }
@@ -315,6 +334,9 @@ impl Router {
     /// # Errors
     /// When there is no such interface, or another one there has one of its addresses; then nothing has changed.
     pub fn follow_table(&mut self, index: InterfaceIndex, table: Option<TableIndex>) -> Result<(), Error> {
+        if let Some(missing) = table.and_then(|at| Family::ALL.into_iter().find(|of| !self.ip.has_table(*of, at))) {
+            return Err(TableError::NotThere { family: missing, id: table.map_or(0, |at| self.ip.id_of(at)) }.into());
+        }
         self.operation(|router| {
             let interface = router.interfaces.get(index)?;
             let before = Family::ALL.map(|family| (family, interface.table(family)));
@@ -331,6 +353,16 @@ impl Router {
             }
             Ok(())
         })
+    }
+
+    /// An operator stated something of a family about an interface that may follow another table than the stated one.
+    /// What was stated is true in that table only, so the table is stated, too.
+    pub(crate) fn has_stated_in_table(&mut self, index: InterfaceIndex, family: Family) {
+        let Ok(interface) = self.interfaces.get_mut(index) else { return };
+        let table = interface.table(family);
+        if std::mem::replace(interface.stated_table_mut(family), table) != table {
+            self.has_stated(family, table);
+        }
     }
 
     /// Refuses to bring an interface where others have its addresses.
@@ -385,9 +417,13 @@ impl Router {
         }
         *self.interfaces.get_mut(index)?.table_mut(family) = table;
         self.publish_facts();
-        let mut routes = follow.into_iter();
-        let removed =
-            routes.try_for_each(|(_, prefix, source, paths)| self.remove_route_in(before, prefix, source, &paths));
+        let mut removed = Ok(());
+        for (_, prefix, source, paths) in follow {
+            match self.remove_route_in(before, prefix, source, &paths) {
+                Ok(()) | Err(Error::NoSuchRoute(_) | Error::NoSuchPath(_)) => {}
+                error => removed = removed.and(error),
+            }
+        }
         self.addresses_moved(index, family);
         self.install_by(index);
         self.say(Notice::Table { interface: index, family });
