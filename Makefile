@@ -73,6 +73,8 @@ figures: build ## Measure the daemon: start to first packet, idle CPU, memory, w
 	@$(PYTHON) tests/figures.py
 	@$(PYTHON) tests/worker_figures.py
 	@$(PYTHON) tests/linux_figures.py
+	@$(PYTHON) tests/linux_path_figures.py
+	@$(PYTHON) tests/linux_rounds.py
 
 # What is found worth keeping goes into target/fuzz/TARGET; 'scripts/fuzz.sh keep TARGET' takes the
 # least of it that covers as much over into fuzz/corpus, which 'make test' replays.

@@ -36,13 +36,13 @@ class Rounds:
         self.saved = self.router.cli("show running-config")
         # The neighbour outlives whatever happens here, so that only its routes come anew.
         text = configured("eth0", 64501, 64500, "192.0.2.2", "192.0.2.1", statics(four, six))
-        self.there = Bird(self.peer, directory, without_bfd(text))
+        self.there = Bird(self.peer, directory, silent(text))
         self.start_bird()
         self.settle(True)
 
     def start_bird(self):
         text = configured("xe0", 64500, 64501, "192.0.2.1", "192.0.2.2", KERNEL)
-        self.here = Bird(self.linux, self.directory, without_bfd(text))
+        self.here = Bird(self.linux, self.directory, silent(text))
 
     def withdraw(self):
         self.there.say("disable", "s4")
@@ -121,6 +121,10 @@ class Rounds:
         """Mebibytes that the router has."""
         status = pathlib.Path(f"/proc/{self.router.process.pid}/status").read_text()
         return int(status.split("VmRSS:")[1].split()[0]) / 1024
+
+
+def silent(text):
+    return without_bfd(text).replace("log stderr", 'log "/dev/null"')
 
 
 def in_linux(host):

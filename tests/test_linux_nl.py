@@ -261,6 +261,24 @@ def test_neighbours_for_ever_are_the_routers_too(lab):
     assert "02:00:00:00:00:78" in known()
 
 
+def test_a_neighbour_that_linux_forgets_is_the_routers_until_it_is_dead(lab):
+    """The kernel hears nothing of packets that the router forwards, and its neighbours age."""
+    router, linux, h1, h2 = addressed(lab)
+    # A deadline that a test can wait for.
+    router.cli("set ip neighbor-config ip4 age 2")
+    h1.ip("route", "replace", "default", "via", "10.0.1.1")
+    h2.ip("route", "replace", "default", "via", "10.0.2.1")
+    assert h1.reaches("10.0.2.2")
+    linux.ip("neigh", "flush", "all")
+    assert h1.reaches("10.0.2.2")
+    known = lambda: "10.0.2.2" in router.cli("show ip neighbors")
+    assert known()
+    # The host is gone, and its Ethernet address with it: the router asks, and forgets it.
+    h2.ip("address", "del", "10.0.2.2/24", "dev", "eth0")
+    linux.ip("neigh", "flush", "all")
+    wait_until(lambda: not known(), "the router has forgotten the dead neighbour", seconds=60)
+
+
 def test_routes_of_all_kinds(lab):
     router, linux, *_ = addressed(lab)
     for route in [

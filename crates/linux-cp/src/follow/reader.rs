@@ -15,6 +15,16 @@ use std::time::{Duration, Instant};
 const RETRY: Duration = Duration::from_millis(5);
 /// When the router refused a whole batch, it gets the next one after this time.
 const PAUSE_AFTER_REFUSAL: Duration = Duration::from_secs(1);
+/// When Linux says so many messages within so much time, they are left to gather for a while: each of them would wake
+/// this thread, and few would make a batch of routes.
+const MANY: u64 = 50;
+const WINDOW: Duration = Duration::from_millis(10);
+const GATHER: Duration = Duration::from_millis(5);
+/// The pause after a batch of many routes.
+const MANY_ROUTES: usize = 32;
+const LONG_PAUSE: Duration = Duration::from_millis(20);
+/// With less room for messages than this they do not gather.
+const ROOM: usize = 1 << 20;
 /// The most neighbours of one event.
 const NEIGHBOURS: usize = 1024;
 
@@ -39,6 +49,10 @@ struct Run<'a> {
     left: Kernel,
     underway: Option<Underway>,
     not_before: Option<Instant>,
+    /// When the latest window began, and the messages read before it.
+    window: (Instant, u64),
+    /// Messages gather.
+    is_busy: bool,
     /// Control had no room for an event.
     retry: bool,
 }
@@ -56,6 +70,8 @@ pub fn run(settings: Settings, events: &EventSender<Event>, orders: &Receiver<Or
         left,
         underway,
         not_before: None,
+        window: (Instant::now(), 0),
+        is_busy: false,
         retry: false,
     };
     let mut buffer = vec![0; Space::DATAGRAM];
@@ -72,6 +88,7 @@ pub fn run(settings: Settings, events: &EventSender<Event>, orders: &Receiver<Or
             }
         }
         more = run.read(&mut buffer);
+        run.note_rate();
         run.pass_on();
     }
 }
@@ -82,15 +99,30 @@ impl Run<'_> {
             true => Some(RETRY),
             false => self.not_before.map(|at| at.saturating_duration_since(Instant::now())),
         };
+        let until = if self.is_busy { Some(until.map_or(GATHER, |until| until.min(GATHER))) } else { until };
         let until = until.map(|time| Timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ });
         let mut watched = vec![PollFd::new(bell, PollFlags::IN)];
-        watched.extend(
-            self.spaces.iter().map(|space| PollFd::from_borrowed_fd(space.subscription().as_fd(), PollFlags::IN)),
-        );
+        if !self.is_busy {
+            let sockets = self.spaces.iter().map(|space| space.subscription().as_fd());
+            watched.extend(sockets.map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::IN)));
+        }
         // An interrupted call is repeated.
         let _ = poll(&mut watched, until.as_ref());
         let mut rings = [0; 8];
         let _ = rustix::io::read(bell, &mut rings);
+    }
+
+    /// Whether so much comes that it is better to let some gather.
+    fn note_rate(&mut self) {
+        let (now, (since, before)) = (Instant::now(), self.window);
+        if now - since < WINDOW || self.settings.room < ROOM {
+            return;
+        }
+        let all: u64 = self.spaces.iter().map(|space| space.counts.messages.get()).sum();
+        // In windows that took longer, of as much more.
+        let windows = (now - since).as_micros() / WINDOW.as_micros();
+        self.is_busy = u128::from(all.saturating_sub(before)) > u128::from(MANY) * windows;
+        self.window = (now, all);
     }
 
     fn obey(&mut self, order: Order) {
@@ -297,7 +329,9 @@ impl Run<'_> {
     fn done(&mut self, refused: Option<usize>) {
         let Some(Underway { namespace, taken, since }) = self.underway.take() else { return };
         let now = Instant::now();
-        self.not_before = Some(now + if refused.is_some() { self.settings.pause } else { PAUSE_AFTER_REFUSAL });
+        let many = taken.iter().map(|(.., prefixes)| prefixes.len()).sum::<usize>() >= MANY_ROUTES;
+        let pause = if many { self.settings.pause.max(LONG_PAUSE) } else { self.settings.pause };
+        self.not_before = Some(now + if refused.is_some() { pause } else { PAUSE_AFTER_REFUSAL });
         let Some(refused) = refused else { return self.kernel_of(namespace.as_ref()).give_back(taken) };
         let Some(space) = self.spaces.iter_mut().find(|space| Some(&space.namespace) == namespace.as_ref()) else {
             return;

@@ -236,8 +236,6 @@ impl Space {
                 Err(_) => self.counts.malformed.add(1),
             }
         }
-        self.counts.prefixes.set((self.kernel.len(Family::Ip4) + self.kernel.len(Family::Ip6)) as u64);
-        self.note_waiting();
         Ok(())
     }
 
@@ -511,6 +509,7 @@ impl Space {
     fn note_waiting(&mut self) {
         let backlog = self.kernel.backlog();
         self.counts.backlog.set(backlog as u64);
+        self.counts.prefixes.set(Family::ALL.into_iter().map(|family| self.kernel.len(family) as u64).sum());
         if backlog > 0 && self.waits_since.is_none() {
             self.waits_since = Some(Instant::now());
         }
