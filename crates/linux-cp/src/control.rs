@@ -163,11 +163,16 @@ pub fn set_sync(router: &mut Router, on: bool) {
     let pairs = router.state_mut::<Pairs>();
     let before = pairs.is_synchronous();
     pairs.stated_sync = if on == pairs.startup.sync { None } else { Some(on) };
-    if on && !before {
-        let all: Vec<InterfaceIndex> = pairs.by_phy.keys().copied().collect();
-        for phy in all {
+    if on == before {
+        return;
+    }
+    let all: Vec<InterfaceIndex> = pairs.by_phy.keys().copied().collect();
+    for phy in all {
+        if on {
             sync::all(router, phy);
-            vrf::sync(router, phy);
+            vrf::sync_if_free(router, phy);
+        } else {
+            sync::borrowed(router, phy);
         }
     }
 }

@@ -67,7 +67,7 @@ pub fn end(router: &mut Router, pair: &Pair) {
     if let Err(error) = withdraw(router, pair) {
         log::warn!("interface {} is not as it was before its pair: {error}", pair.phy);
     }
-    vrf::left(router, &pair.namespace, pair.seen.master);
+    vrf::sweep(router, &pair.namespace);
     let pairs = router.state_mut::<Pairs>();
     if !pairs.iter().any(|other| other.namespace == pair.namespace) {
         pairs.netlinks.remove(&pair.namespace);
@@ -90,8 +90,9 @@ fn withdraw(router: &mut Router, pair: &Pair) -> Result<(), Error> {
     router.follow_link_local(phy, None)?;
     router.follow_mtu(phy, None)?;
     router.follow_mac(phy, None)?;
-    router.follow_table(phy, None)?;
-    router.follow_admin(phy, up)
+    let moved = router.follow_table(phy, None);
+    router.follow_admin(phy, up)?;
+    moved
 }
 
 /// Routes are those of one namespace: the default one, if it has pairs, else that of the first pair.
@@ -179,7 +180,7 @@ pub fn look(router: &mut Router, hints: Vec<Hint>) -> Gone {
     let moved = |found: &&Found| found.now.master != found.pair.seen.master;
     vrf::settle_all(router, found.iter().filter(moved).map(|found| found.pair.phy).collect());
     for found in found.iter().filter(moved) {
-        vrf::left(router, &found.pair.namespace, found.pair.seen.master);
+        vrf::sweep(router, &found.pair.namespace);
     }
     for found in &found {
         gain(router, found);
@@ -239,7 +240,7 @@ fn deleted(router: &mut Router, pair: &Pair) {
     if let Err(error) = withdraw(router, pair) {
         log::warn!("interface {} is not as it was before its pair: {error}", pair.phy);
     }
-    vrf::left(router, &pair.namespace, pair.seen.master);
+    vrf::sweep(router, &pair.namespace);
 }
 
 fn lose(router: &mut Router, found: &Found) {

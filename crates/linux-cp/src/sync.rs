@@ -114,7 +114,7 @@ pub fn begin(router: &mut Router, phy: InterfaceIndex, was_there: bool) {
     }
     if router.state::<Pairs>().is_synchronous() {
         all(router, phy);
-        vrf::sync(router, phy);
+        vrf::sync_if_free(router, phy);
     }
 }
 
@@ -197,11 +197,11 @@ pub fn hears(router: &mut Router, notice: &Notice) {
                 Err(_) => return,
             }
         }
+        Notice::Lender(interface) => return borrowed(router, interface),
         _ if !is_synchronous => return,
         // Linux has taken IPv6 addresses from an interface that went down.
         Notice::AdminState { interface, up: true } => return all(router, interface),
         Notice::AdminState { interface, up } => (interface, Step::State(up)),
-        Notice::Lender(interface) => return borrowed(router, interface),
         Notice::TableStated(interface) => return vrf::sync(router, interface),
         Notice::Mtu(interface) => match router.interfaces.get(interface) {
             Ok(known) => (interface, Step::Mtu(known.mtu)),

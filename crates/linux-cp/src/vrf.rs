@@ -11,11 +11,13 @@
 
 use crate::follow::{Namespace, Order};
 use crate::followed::{drop_tables, make_tables, number_of};
+use crate::netlink::Netlink;
 use crate::state::{Pair, Pairs};
 use crate::{followed, fpm};
 use graph::InterfaceIndex;
 use router::{Devices, Error, Router};
 use std::collections::BTreeMap;
+use std::io;
 use wire::{Family, Prefix};
 
 /// Numbers of tables that Linux uses by itself (linux/rtnetlink.h `RT_TABLE_*`).
@@ -89,7 +91,10 @@ fn table_of(router: &mut Router, pair: &Pair) -> Option<u32> {
         return known;
     }
     let table = pairs.netlink(pair.namespace.as_deref()).ok()?.vrf_of(master).ok()??;
-    pairs.vrfs.entry(pair.namespace.clone()).or_default().insert(master, table);
+    let vrfs = pairs.vrfs.entry(pair.namespace.clone()).or_default();
+    vrfs.insert(master, table);
+    let vrfs = vrfs.clone();
+    fpm::set_vrfs(router, &pair.namespace, &vrfs);
     make_tables(router);
     Some(table)
 }
@@ -116,30 +121,51 @@ pub fn tables_changed(router: &mut Router) {
     }
 }
 
-/// A side in Linux is not there any more, or a port of something else. A VRF that the router made goes with the last
-/// port that it has, or should have.
-pub fn left(router: &mut Router, namespace: &Namespace, master: Option<u32>) {
-    let Some(master) = master.filter(|at| router.state::<Pairs>().made_vrfs.contains(&(namespace.clone(), *at))) else {
-        return;
-    };
-    let table = router.state::<Pairs>().vrfs.get(namespace).and_then(|vrfs| vrfs.get(&master)).copied();
-    let should_be = |pair: &Pair| wanted(router, pair.phy).is_some_and(|wanted| Some(wanted) == table);
-    let is_port = |pair: &Pair| pair.namespace == *namespace && (pair.seen.master == Some(master) || should_be(pair));
-    if router.state::<Pairs>().iter().any(is_port) {
-        return;
+/// VRFs that the router made go with the last port that they have, or should have.
+pub fn sweep(router: &mut Router, namespace: &Namespace) {
+    let pairs = router.state::<Pairs>();
+    let made: Vec<u32> = pairs.made_vrfs.iter().filter(|(of, _)| of == namespace).map(|(_, link)| *link).collect();
+    for link in made {
+        let pairs = router.state::<Pairs>();
+        let Some(table) = pairs.vrfs.get(namespace).and_then(|vrfs| vrfs.get(&link)).copied() else {
+            router.state_mut::<Pairs>().made_vrfs.remove(&(namespace.clone(), link));
+            continue;
+        };
+        let is_port = |pair: &Pair| pair.seen.master == Some(link) || wanted(router, pair.phy) == Some(table);
+        if pairs.iter().any(|pair| pair.namespace == *namespace && is_port(pair)) {
+            continue;
+        }
+        let pairs = router.state_mut::<Pairs>();
+        let asked = pairs.netlink(namespace.as_deref());
+        let gone = asked.and_then(|netlink| delete(netlink, link, table).map_err(|error| error.to_string()));
+        match gone {
+            Ok(true) => {
+                pairs.made_vrfs.remove(&(namespace.clone(), link));
+                let vrfs = pairs.vrfs.get(namespace).cloned().unwrap_or_default();
+                found(router, namespace, vrfs.into_iter().filter(|(known, _)| *known != link).collect());
+            }
+            Ok(false) => {}
+            Err(error) => log::warn!("a VRF without ports stays in Linux: {error}"),
+        }
     }
-    let pairs = router.state_mut::<Pairs>();
-    let deleted = pairs.netlink(namespace.as_deref()).map(|netlink| {
-        // Somebody else in Linux may use it.
-        if netlink.ports_of(master)?.is_empty() { netlink.delete_link(master) } else { Ok(()) }
-    });
-    if let Ok(Err(error)) = deleted {
-        log::warn!("a VRF without ports stays in Linux: {error}");
+}
+
+/// Deletes a VRF that the router made. Whether it is gone.
+fn delete(netlink: &mut Netlink, link: u32, table: u32) -> io::Result<bool> {
+    // The number may be that of another link by now.
+    if netlink.vrfs()?.get(&link) != Some(&(table, name_of(table))) {
+        return Ok(true);
     }
-    pairs.made_vrfs.remove(&(namespace.clone(), master));
-    let vrfs = pairs.vrfs.get(namespace).map(|vrfs| vrfs.iter().filter(|(link, _)| **link != master));
-    let vrfs = vrfs.into_iter().flatten().map(|(link, table)| (*link, *table)).collect();
-    found(router, namespace, vrfs);
+    // Somebody else in Linux may use it.
+    if !netlink.ports_of(link)?.is_empty() {
+        return Ok(false);
+    }
+    netlink.delete_link(link).map(|()| true)
+}
+
+/// How the router calls a VRF that it makes.
+fn name_of(table: u32) -> String {
+    format!("vrf{table}")
 }
 
 /// The number of the table that operators stated for an interface; none: the default one.
@@ -149,6 +175,14 @@ fn wanted(router: &Router, phy: InterfaceIndex) -> Option<u32> {
     stated.into_iter().find(|id| *id != 0)
 }
 
+/// A side in Linux that is a port of nothing becomes one of the VRF with the table that operators stated, if any.
+pub fn sync_if_free(router: &mut Router, phy: InterfaceIndex) {
+    let is_free = router.state::<Pairs>().of(phy).is_some_and(|pair| pair.seen.master.is_none());
+    if is_free && wanted(router, phy).is_some() {
+        sync(router, phy);
+    }
+}
+
 /// An operator of the router stated which table an interface belongs to: its side in Linux is a port of the VRF with
 /// that table. One is made if Linux has none.
 pub fn sync(router: &mut Router, phy: InterfaceIndex) {
@@ -156,20 +190,22 @@ pub fn sync(router: &mut Router, phy: InterfaceIndex) {
     let pairs = router.state::<Pairs>();
     let Some(pair) = pairs.of(phy).filter(|_| pairs.is_synchronous()).cloned() else { return };
     let Some(link) = pair.link.filter(|_| router.devices() != Devices::DryRun) else { return };
-    // Something else in Linux may have it as a port.
     let is = table_of(router, &pair);
-    if wanted == is || wanted.is_none() && is.is_none() {
+    if wanted == is {
         return;
     }
     let Pair { host, namespace, seen, .. } = pair;
+    if seen.master.is_some() && is.is_none() {
+        return log::warn!("{host} in Linux is a port of something that is no VRF, and stays so");
+    }
     if let Some(table) = wanted.filter(|table| OF_LINUX.contains(table)) {
         return log::warn!("{host} in Linux has no VRF: Linux uses the table {table} by itself");
     }
     let master = wanted.map(|table| vrf_with(router, &namespace, table)).transpose();
-    match master.and_then(|master| port_of(router, phy, &namespace, link, master)) {
-        Ok(()) => left(router, &namespace, seen.master),
-        Err(error) => log::warn!("Linux refuses {host} another VRF: {error}"),
+    if let Err(error) = master.and_then(|master| port_of(router, phy, &namespace, link, master)) {
+        log::warn!("Linux refuses {host} another VRF: {error}");
     }
+    sweep(router, &namespace);
 }
 
 fn port_of(
@@ -186,29 +222,37 @@ fn port_of(
         pair.seen.master = master;
         // Linux has taken them from the link.
         let lost: Vec<Prefix> = pair.seen.addresses.iter().copied().filter(|it| it.family() == Family::Ip6).collect();
+        let host = pair.host.clone();
         let netlink = pairs.netlink(namespace.as_deref())?;
         for address in lost {
-            netlink.set_address(link, address, true).map_err(|error| error.to_string())?;
+            if let Err(error) = netlink.set_address(link, address, true) {
+                log::warn!("Linux does not give {host} the address {address} again: {error}");
+            }
         }
     }
-    settle(router, phy).map_err(|error| error.to_string())
+    settle_all(router, vec![phy]);
+    Ok(())
 }
 
 /// The device of the VRF with a table, which may be a new one.
 fn vrf_with(router: &mut Router, namespace: &Namespace, table: u32) -> Result<u32, String> {
     let pairs = router.state_mut::<Pairs>();
     let netlink = pairs.netlink(namespace.as_deref())?;
-    let mut vrfs = netlink.vrfs().map_err(|error| error.to_string())?;
-    let known = vrfs.iter().find(|(_, of)| **of == table).map(|(link, _)| *link);
-    let link = match known {
-        Some(link) => link,
+    let named = netlink.vrfs().map_err(|error| error.to_string())?;
+    let known = named.iter().find(|(_, (of, _))| *of == table);
+    let mut vrfs: BTreeMap<u32, u32> = named.iter().map(|(link, (table, _))| (*link, *table)).collect();
+    let (link, is_ours) = match known {
+        // One with that name a router before this one made.
+        Some((link, (_, name))) => (*link, *name == name_of(table)),
         None => {
-            let link = netlink.create_vrf(&format!("vrf{table}"), table).map_err(|error| error.to_string())?;
-            pairs.made_vrfs.insert((namespace.clone(), link));
+            let link = netlink.create_vrf(&name_of(table), table).map_err(|error| error.to_string())?;
             vrfs.insert(link, table);
-            link
+            (link, true)
         }
     };
+    if is_ours {
+        pairs.made_vrfs.insert((namespace.clone(), link));
+    }
     found(router, namespace, vrfs);
     Ok(link)
 }

@@ -4,6 +4,7 @@ use crate::bed::{Bed, Port, error, host_mac};
 use crate::packet::*;
 use crate::routes::snapshot;
 use router::Error;
+use router::capability::Wants;
 use wire::Family;
 
 /// Four ports, two of table 0 and two of table 7, with the same addresses: `10.0.0.1/24` and `10.0.1.1/24`, and
@@ -545,4 +546,34 @@ fn an_interface_takes_no_address_along_that_another_one_there_has() {
     let refused = refusal(&mut bed, "set interface ip table a0 7");
     assert_eq!(refused, "10.0.0.1/24 overlaps with 10.0.0.1/24 on b0");
     assert_eq!(bed.router.table_of(ports[0].index, Family::Ip4).0, 0);
+}
+
+/// A listener that tries again whatever it hears of would never end.
+#[test]
+fn a_refused_move_is_not_said() {
+    let (mut bed, ports) = bed();
+    let [red, blue] = [9, 11].map(|id| {
+        bed.router.add_found_table(Family::Ip4, id).unwrap();
+        bed.router.add_found_table(Family::Ip6, id).unwrap()
+    });
+    for (port, table) in [(&ports[0], red), (&ports[1], blue)] {
+        bed.router.follow_table(port.index, Some(table)).unwrap();
+        bed.router.add_found_address(port.index, "2001:db8::1/64".parse().unwrap()).unwrap();
+    }
+    let (_, follower) = bed.router.follow(100, Wants::NONE);
+    let refused = bed.router.follow_table(ports[1].index, Some(red)).unwrap_err().to_string();
+    assert_eq!(refused, "2001:db8::1/64 overlaps with 2001:db8::1/64 on a0");
+    assert_eq!(follower.try_iter().count(), 0);
+    assert_eq!(Family::ALL.map(|family| bed.router.table_of(ports[1].index, family)), [blue, blue]);
+}
+
+#[test]
+fn addresses_that_could_not_be_loaded_together_are_not_stated_together() {
+    let (mut bed, ports) = bed();
+    let red = bed.router.add_found_table(Family::Ip4, 9).unwrap();
+    bed.router.add_found_table(Family::Ip6, 9).unwrap();
+    // Stated in table 0, it follows to another one.
+    bed.router.follow_table(ports[0].index, Some(red)).unwrap();
+    let refused = refusal(&mut bed, "set interface ip address a1 10.0.0.9/24");
+    assert_eq!(refused, "10.0.0.9/24 overlaps with 10.0.0.1/24 on a0");
 }

@@ -24,7 +24,7 @@ const GATHER: Duration = Duration::from_millis(5);
 const MANY_ROUTES: usize = 32;
 const LONG_PAUSE: Duration = Duration::from_millis(20);
 /// With less room for messages than this they do not gather.
-const ROOM: usize = 1 << 20;
+const ROOM: usize = 8 << 20;
 /// The most neighbours of one event.
 const NEIGHBOURS: usize = 1024;
 
@@ -115,7 +115,9 @@ impl Run<'_> {
     /// Whether so much comes that it is better to let some gather.
     fn note_rate(&mut self) {
         let (now, (since, before)) = (Instant::now(), self.window);
-        if now - since < WINDOW || self.settings.room < ROOM {
+        let has_room = self.spaces.iter().all(|space| space.subscription().room() >= ROOM);
+        if now - since < WINDOW || !has_room {
+            self.is_busy &= has_room;
             return;
         }
         let all: u64 = self.spaces.iter().map(|space| space.counts.messages.get()).sum();
@@ -144,7 +146,7 @@ impl Run<'_> {
             Order::Look => self.spaces.iter_mut().for_each(Space::look_at_all),
             Order::NoPaths(on) => {
                 self.no_paths = on;
-                self.spaces.iter_mut().for_each(|space| space.kernel.set_no_paths(on));
+                self.spaces.iter_mut().for_each(|space| space.set_no_paths(on));
             }
             Order::Tables(tables) => {
                 self.spaces.iter_mut().for_each(|space| space.kernel.follow(&tables));
@@ -330,7 +332,10 @@ impl Run<'_> {
         let Some(Underway { namespace, taken, since }) = self.underway.take() else { return };
         let now = Instant::now();
         let many = taken.iter().map(|(.., prefixes)| prefixes.len()).sum::<usize>() >= MANY_ROUTES;
-        let pause = if many { self.settings.pause.max(LONG_PAUSE) } else { self.settings.pause };
+        // A batch that was cut goes on at once, and so does all where operators want that.
+        let all_of_it = taken.iter().map(|(.., prefixes)| prefixes.len()).sum::<usize>() < self.settings.batch;
+        let is_long = many && all_of_it && !self.settings.pause.is_zero();
+        let pause = if is_long { self.settings.pause.max(LONG_PAUSE) } else { self.settings.pause };
         self.not_before = Some(now + if refused.is_some() { pause } else { PAUSE_AFTER_REFUSAL });
         let Some(refused) = refused else { return self.kernel_of(namespace.as_ref()).give_back(taken) };
         let Some(space) = self.spaces.iter_mut().find(|space| Some(&space.namespace) == namespace.as_ref()) else {

@@ -136,6 +136,14 @@ impl Space {
         })
     }
 
+    /// Packets of routes without a way for the router go to Linux, or not.
+    pub fn set_no_paths(&mut self, on: bool) {
+        if self.kernel.has_no_paths() != on {
+            self.kernel.set_no_paths(on);
+            self.wanted_routes = self.follows_routes;
+        }
+    }
+
     pub fn subscription(&self) -> &Subscription {
         &self.subscription
     }
@@ -337,7 +345,7 @@ impl Space {
         } else {
             return;
         }
-        self.wanted_routes |= self.follows_routes && (is_followed || was_vrf);
+        self.wanted_routes |= self.follows_routes && (is_followed || was_vrf || self.kernel.may_take_along(number));
     }
 
     /// A link is neither a VLAN nor a VRF.
@@ -398,6 +406,8 @@ impl Space {
     fn address(&mut self, message: &Message<'_>) {
         let Some(link) = message::u32_at(message.payload, 4) else { return self.counts.malformed.add(1) };
         if !self.links.contains_key(&link) {
+            let may_lose = message.kind == ADDRESS_DELETE && self.kernel.has_no_paths();
+            self.wanted_routes |= self.follows_routes && may_lose;
             return;
         }
         self.changed_links.insert(link);

@@ -228,8 +228,12 @@ impl Kernel {
         match message.kind {
             next_hop::NEW => next_hop::parse(message.payload).map(|(id, object)| self.set_object(id, object))?,
             next_hop::DELETE => next_hop::parse(message.payload).map(|(id, _)| self.remove_object(id))?,
-            route::NEW if is_answer => self.see(&route::parse(message.payload)?),
+            route::NEW if is_answer => match route::parse(message.payload)? {
+                route if self.is_left_out(&route) => return Err(NotFollowed::Other),
+                route => self.see(&route),
+            },
             route::NEW => match route::parse(message.payload) {
+                Ok(route) if self.is_left_out(&route) => return Err(NotFollowed::Other),
                 Ok(route) if self.add(&route, message.flags) => {}
                 Ok(_) => return Err(NotFollowed::Other),
                 Err(why) => {
@@ -243,6 +247,27 @@ impl Kernel {
         Ok(())
     }
 
+    /// Networks of addresses are of use only if packets to them may go to Linux.
+    fn is_left_out(&self, route: &Route) -> bool {
+        !self.no_paths && matches!(route.target, Target::Connected(_))
+    }
+
+    /// Whether a link goes without a word of all routes that go with it: those with other ways, too; and, where packets
+    /// go to Linux, any.
+    pub fn may_take_along(&self, link: u32) -> bool {
+        let names = |target: &Target| match target {
+            Target::Hops(hops) => (self.no_paths || hops.len() > 1) && hops.iter().any(|hop| hop.link == link),
+            Target::Object(id) => self.hops_of(*id).iter().any(|(hop, _)| hop.link == link),
+            _ => false,
+        };
+        self.targets.iter().any(|(_, target)| names(target))
+    }
+
+    /// Whether packets of routes without a way for the router go to Linux.
+    pub fn has_no_paths(&self) -> bool {
+        self.no_paths
+    }
+
     /// A route that is the only one of its prefix, as a routing daemon says it: without others behind it. Gives the
     /// prefix.
     ///
@@ -251,7 +276,9 @@ impl Kernel {
     pub fn put_alone(&mut self, payload: &[u8]) -> Result<Key, NotFollowed> {
         let route = match route::parse(payload) {
             // It follows from an address.
-            Ok(Route { target: Target::Connected(_), .. }) => return Err(NotFollowed::Other),
+            Ok(Route { target: Target::Connected(_), .. }) => {
+                return self.remove_all(payload).and(Err(NotFollowed::Other));
+            }
             Ok(route) => route,
             Err(NotFollowed::Other) => return self.remove_all(payload).and(Err(NotFollowed::Other)),
             Err(malformed) => return Err(malformed),

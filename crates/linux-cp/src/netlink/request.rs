@@ -221,13 +221,15 @@ impl Netlink {
         }
     }
 
-    /// All VRFs: the table of each, by the number of its device.
+    /// All VRFs: the table and the name of each, by the number of its device.
     ///
     /// # Errors
     /// When Linux does not answer.
-    pub fn vrfs(&mut self) -> io::Result<BTreeMap<u32, u32>> {
+    pub fn vrfs(&mut self) -> io::Result<BTreeMap<u32, (u32, String)>> {
         let links = self.links()?;
-        Ok(links.iter().filter_map(|link| Some((link.header.index, table_of(link)?))).collect())
+        let name_of = |link: &LinkMessage| link.attributes.iter().find_map(name);
+        let vrf = |link: &LinkMessage| Some((link.header.index, (table_of(link)?, name_of(link)?)));
+        Ok(links.iter().filter_map(vrf).collect())
     }
 
     /// The links that are ports of another one.
@@ -349,6 +351,13 @@ impl Netlink {
                 }
             }
         }
+    }
+}
+
+fn name(attribute: &LinkAttribute) -> Option<String> {
+    match attribute {
+        LinkAttribute::IfName(name) => Some(name.clone()),
+        _ => None,
     }
 }
 

@@ -187,7 +187,10 @@ pub fn parse(payload: &[u8]) -> Result<Route, NotFollowed> {
 /// A route that follows from an address, if others than those on the link may send there.
 fn connected(table: u32, prefix: Prefix, metric: u32, way: &Way<'_>) -> Option<Route> {
     let is_of_link = match prefix {
-        Prefix::V4(prefix) => prefix.address().is_multicast() || prefix.address().is_loopback(),
+        Prefix::V4(prefix) => {
+            let address = prefix.address();
+            address.is_multicast() || address.is_loopback() || address.is_link_local()
+        }
         Prefix::V6(prefix) => {
             let address = prefix.address();
             address.is_multicast() || address.is_unicast_link_local() || address.is_loopback()

@@ -5,7 +5,7 @@ use drivers::{OpenError, namespace};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
-use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force, socket_recv_buffer_size};
 use rustix::net::{RecvFlags, SendFlags, netlink::SocketAddrNetlink, recvfrom, send};
 use std::io;
 
@@ -62,6 +62,8 @@ pub struct Subscription {
     socket: Socket,
     /// The number of the socket, which answers bear.
     port: u32,
+    /// Bytes of messages that Linux keeps.
+    room: usize,
     sequence: u32,
 }
 
@@ -80,7 +82,13 @@ impl Subscription {
         socket.bind(&SocketAddr::new(0, groups)).map_err(refused)?;
         let mut own = SocketAddr::new(0, 0);
         socket.get_address(&mut own).map_err(refused)?;
-        Ok(Subscription { socket, port: own.port_number(), sequence: 0 })
+        let room = socket_recv_buffer_size(&socket).unwrap_or(0);
+        Ok(Subscription { socket, port: own.port_number(), room, sequence: 0 })
+    }
+
+    /// Bytes of messages that Linux keeps until they are read: it may give less than it was asked for.
+    pub fn room(&self) -> usize {
+        self.room
     }
 
     pub fn port(&self) -> u32 {

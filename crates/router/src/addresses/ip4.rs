@@ -16,6 +16,7 @@ impl Router {
     /// When there is no such interface, the address is no host's, or it or its network is
     /// on an interface already.
     pub fn add_address(&mut self, index: InterfaceIndex, prefix: Prefix4) -> Result<(), Error> {
+        self.check_stated_there(index, prefix.into())?;
         self.operation(|router| {
             router.put_address(index, prefix)?;
             router.has_stated_in_table(index, Family::Ip4);

@@ -162,6 +162,7 @@ impl Router {
     /// # Errors
     /// When there is no such interface, the address is no station's, or it or its network is on an interface already.
     pub fn add_address6(&mut self, index: InterfaceIndex, prefix: Prefix6) -> Result<(), Error> {
+        self.check_stated_there(index, prefix.into())?;
         self.operation(|router| {
             router.put_address6(index, prefix)?;
             router.has_stated_in_table(index, Family::Ip6);

@@ -8,7 +8,7 @@ use crate::notice::{Change, Notice};
 use crate::{Error, Router};
 use graph::InterfaceIndex;
 use std::net::Ipv4Addr;
-use wire::{Family, Prefix4};
+use wire::{Family, Prefix, Prefix4};
 
 /// Why an interface cannot borrow, or not give back, addresses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -96,7 +96,10 @@ impl Router {
         if index == lender {
             return Err(UnnumberedError::Itself { name }.into());
         }
-        if !interface.addresses.is_empty() {
+        // Linux has had them from a router before: they are the lender's.
+        let is_lent = |prefix: &Prefix| other.addresses.iter().any(|own| prefix.address() == own.address());
+        let lent: Vec<Prefix> = interface.found.iter().copied().filter(is_lent).collect();
+        if interface.addresses.iter().any(|prefix| !lent.contains(&Prefix::from(*prefix))) {
             return Err(UnnumberedError::Numbered { name }.into());
         }
         self.allows(Change::Borrow { interface: index })?;
@@ -108,6 +111,9 @@ impl Router {
             return Err(UnnumberedError::LenderBorrows { name, lender, other }.into());
         }
         self.check_lends_nothing(index)?;
+        for prefix in lent {
+            self.remove_found_address(index, prefix)?;
+        }
         self.interfaces.get_mut(index)?.lender = Some(lender);
         self.has_stated_in_table(index, Family::Ip4);
         self.has_stated_in_table(lender, Family::Ip4);

@@ -6,6 +6,7 @@ use super::entry::Entry;
 use super::path_list::Of;
 use super::route::{Path, Source, TableIndex};
 use super::table::{Fib, PART, Table};
+use crate::interface::Interface;
 use crate::notice::{Change, Notice};
 use crate::statement::Statement;
 use crate::table_index::{removal, word};
@@ -340,18 +341,20 @@ impl Router {
         self.operation(|router| {
             let interface = router.interfaces.get(index)?;
             let before = Family::ALL.map(|family| (family, interface.table(family)));
-            for (family, into) in before.map(|(family, _)| (family, table.unwrap_or(interface.stated_table(family)))) {
-                let moved = router
-                    .check_meets_none(index, family, into)
-                    .and_then(|()| router.move_into_table(index, family, into));
-                if let Err(error) = moved {
-                    for (family, into) in before {
-                        router.move_into_table(index, family, into)?;
-                    }
-                    return Err(error);
+            let into = before.map(|(family, _)| (family, table.unwrap_or(interface.stated_table(family))));
+            // Before anything moves: a move that is taken back would be said.
+            for (family, into) in into {
+                router.check_meets_none(index, family, into)?;
+                router.check_move(index, family, into)?;
+            }
+            let moved = into.into_iter().try_for_each(|(family, into)| router.move_into_table(index, family, into));
+            if moved.is_err() {
+                // There was no room.
+                for (family, into) in before {
+                    router.move_into_table(index, family, into)?;
                 }
             }
-            Ok(())
+            moved
         })
     }
 
@@ -362,6 +365,23 @@ impl Router {
         let table = interface.table(family);
         if std::mem::replace(interface.stated_table_mut(family), table) != table {
             self.has_stated(family, table);
+        }
+    }
+
+    /// Refuses to state an address of an interface in its table if another one's is stated there, which follows another
+    /// table at present: both could not be loaded again.
+    pub(crate) fn check_stated_there(&self, index: InterfaceIndex, prefix: Prefix) -> Result<(), Error> {
+        let family = prefix.family();
+        let table = self.interfaces.get(index)?.table(family);
+        let meets = |known: &Prefix| known.contains_prefix(prefix.network()) || prefix.contains_prefix(known.network());
+        let away = |other: &&Interface| {
+            other.index != index && other.stated_table(family) == table && other.table(family) != table
+        };
+        let mut found = self.interfaces.iter().filter(away);
+        let met = found.find_map(|other| Some((other.stated_networks(family).find(meets)?, other.name.clone())));
+        match met {
+            Some((taken, name)) => Err(Error::AddressTaken { wanted: prefix, taken, name }),
+            None => Ok(()),
         }
     }
 
@@ -384,16 +404,25 @@ impl Router {
         meeting.into_iter().find_map(met).map_or(Ok(()), Err)
     }
 
-    fn move_into_table(&mut self, index: InterfaceIndex, family: Family, table: TableIndex) -> Result<(), Error> {
+    /// Refuses to move an interface that others need where it is.
+    fn check_move(&self, index: InterfaceIndex, family: Family, table: TableIndex) -> Result<(), Error> {
         let interface = self.interfaces.get(index)?;
-        let before = interface.table(family);
-        if before == table {
+        if interface.table(family) == table {
             return Ok(());
         }
         self.allows(Change::Table { interface: index, family, table })?;
         if family == Family::Ip4 {
             self.check_borrows_nothing(interface)?;
             self.check_lends_nothing(index)?;
+        }
+        Ok(())
+    }
+
+    fn move_into_table(&mut self, index: InterfaceIndex, family: Family, table: TableIndex) -> Result<(), Error> {
+        self.check_move(index, family, table)?;
+        let before = self.interfaces.get(index)?.table(family);
+        if before == table {
+            return Ok(());
         }
         // Routes of addresses, of neighbours and of hosts that the router answers for belong to the table of their
         // interface.
