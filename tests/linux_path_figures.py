@@ -1,7 +1,7 @@
 """Figures of pairs, measured on the release build (`make figures`, as root).
 
-Host path: TCP between Linux' own address on a pair and a host on the wire, both ways, beside the same over a veth without
-a router. All ends share the machine's cores.
+Host path: TCP between Linux' own address on a pair and a host on the wire, both ways, beside the same over a veth
+without a router. All ends share the machine's cores.
 
 Restart: a host sends a datagram each millisecond through the router, which is killed and started again under BIRD with
 OSPF and BGP. The outage is the longest time without a datagram; beside it what the router says.
