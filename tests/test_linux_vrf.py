@@ -163,6 +163,17 @@ def test_a_table_of_an_interface_is_a_vrf_in_linux(router):
     assert "master gold" in router.linux("ip link show five") and "vrf40" not in router.linux("ip link show")
     router.cli("set interface ip table e0.105 0")
     assert "gold" in router.linux("ip link show"), "it is not the router's"
+    # What somebody in Linux wants stays when the router begins to tell Linux again: no table is stated.
+    router.linux("ip link set five master gold")
+    wait_until(lambda: tables_of(router, "e0.105") == (40, 40), "the interface is in the table")
+    router.cli("lcp lcp-sync off")
+    router.cli("lcp lcp-sync on")
+    assert "master gold" in router.linux("ip link show five")
+    # A port of a bridge stays one.
+    router.linux("ip link add br0 type bridge && ip link set five master br0")
+    wait_until(lambda: tables_of(router, "e0.105") == (0, 0), "it left the VRF")
+    router.cli("set interface ip table e0.105 40")
+    assert "master br0" in router.linux("ip link show five")
 
 
 @pytest.mark.slow
