@@ -5,6 +5,7 @@
 //! from the last look. So a message that is late, because the router changed the link itself meanwhile, does nothing.
 
 use crate::follow::{self, Counts, Namespace, Order};
+use crate::kernel::Followed;
 use crate::netlink::neighbour::Standing;
 use crate::netlink::request::Seen;
 use crate::params::Param;
@@ -24,9 +25,12 @@ pub fn begin(router: &mut Router, phy: InterfaceIndex, is_new: bool) {
     if router.devices() == Devices::DryRun {
         return;
     }
+    let is_first = router.state::<Pairs>().reader.is_none();
+    let followed = if is_first { followed::all(router) } else { Followed::new() };
     let pairs = router.state_mut::<Pairs>();
     let Some(Pair { namespace, link: Some(link), .. }) = pairs.of(phy).cloned() else { return };
-    if pairs.reader.is_none() {
+    if is_first {
+        pairs.followed.clone_from(&followed);
         match follow::start(pairs.startup.follow, pairs.events.clone()) {
             Ok(reader) => {
                 reader.order(Order::NoPaths(pairs.params.is_on(Param::RouteNoPaths)));
@@ -44,6 +48,9 @@ pub fn begin(router: &mut Router, phy: InterfaceIndex, is_new: bool) {
     let default = pairs.default_namespace().map(str::to_string);
     let no_paths = pairs.params.is_on(Param::RouteNoPaths);
     fpm::set_no_paths(router, no_paths);
+    if is_first {
+        fpm::follow(router, &followed);
+    }
     fpm::followed(router, &namespace, &default, link, phy);
 }
 

@@ -112,6 +112,10 @@ pub fn is_settled(router: &Router, pair: &Pair) -> bool {
 
 /// The router has other tables than before: those are followed. A new one is empty.
 pub fn tables_changed(router: &mut Router) {
+    // Nobody follows them: thousands may be made one by one.
+    if router.state::<Pairs>().reader.is_none() {
+        return;
+    }
     let followed = followed::all(router);
     fpm::follow(router, &followed);
     let pairs = router.state_mut::<Pairs>();

@@ -361,11 +361,16 @@ impl Router {
     /// An operator stated something of a family about an interface that may follow another table than the stated one.
     /// What was stated is true in that table only, so the table is stated, too.
     pub(crate) fn has_stated_in_table(&mut self, index: InterfaceIndex, family: Family) {
-        let Ok(interface) = self.interfaces.get_mut(index) else { return };
+        let Ok(interface) = self.interfaces.get(index) else { return };
         let table = interface.table(family);
-        if std::mem::replace(interface.stated_table_mut(family), table) != table {
-            self.has_stated(family, table);
+        // Whoever is changed is published anew, with all that depends on it.
+        if interface.stated_table(family) == table {
+            return;
         }
+        if let Ok(interface) = self.interfaces.get_mut(index) {
+            *interface.stated_table_mut(family) = table;
+        }
+        self.has_stated(family, table);
     }
 
     /// Refuses to state an address of an interface in its table if another one's is stated there, which follows another
@@ -373,6 +378,10 @@ impl Router {
     pub(crate) fn check_stated_there(&self, index: InterfaceIndex, prefix: Prefix) -> Result<(), Error> {
         let family = prefix.family();
         let table = self.interfaces.get(index)?.table(family);
+        // Interfaces follow only tables that were found.
+        if !self.ip.tables.all().any(|known| known.is_found) {
+            return Ok(());
+        }
         let meets = |known: &Prefix| known.contains_prefix(prefix.network()) || prefix.contains_prefix(known.network());
         let away = |other: &&Interface| {
             other.index != index && other.stated_table(family) == table && other.table(family) != table
