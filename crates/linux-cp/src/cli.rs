@@ -163,6 +163,10 @@ fn register_params(set: &mut CommandSet<Router>) {
                     ("static", Param::DelStatic),
                     ("dynamic", Param::DelDynamic),
                 ];
+                if named.iter().all(|(name, _)| args.optional_text(name).is_none()) {
+                    let words = Param::ALL.map(Param::word).join(", ");
+                    return fail(format!("nothing is set: name one of {words}, and on or off"));
+                }
                 for (name, param) in named {
                     if let Some(state) = args.optional_text(name) {
                         control::set_param(router, param, matches!(state, "on" | "enable"));
